@@ -4,6 +4,8 @@
 package configs
 
 import (
+	"cmp"
+	"os"
 	"path/filepath"
 	"time"
 )
@@ -12,7 +14,7 @@ import (
 // "api.listen" in the file is BESSEMER_API_LISTEN in the environment and
 // --api-listen as a flag.
 type Config struct {
-	DataDir      string       `yaml:"data_dir" help:"where everything is kept: the store, its key, images, the ramdisk"`
+	DataDir      string       `yaml:"data_dir" help:"where everything is kept: the store, its key, images, the ramdisk; empty: /var/lib/bessemer for root, else ~/.local/state/bessemer"`
 	Log          Log          `yaml:"log"`
 	API          API          `yaml:"api"`
 	Provisioning Provisioning `yaml:"provisioning"`
@@ -100,7 +102,6 @@ type BMC struct {
 // Default returns the settings of a start without file, environment or flags.
 func Default() Config {
 	return Config{
-		DataDir:      "/var/lib/bessemer",
 		Log:          Log{Level: "info", Format: "auto"},
 		API:          API{Listen: "127.0.0.1:6385", Auth: "basic", Hosts: []string{}},
 		Provisioning: Provisioning{Port: 6386, KernelArgs: "console=tty0 console=ttyS0,115200n8"},
@@ -120,9 +121,22 @@ func Default() Config {
 	}
 }
 
+// Dir returns the data directory: data_dir, or what it stands for when empty.
+// systemd's StateDirectory= is heeded.
+func (c Config) Dir() string {
+	if dir := cmp.Or(c.DataDir, os.Getenv("STATE_DIRECTORY")); dir != "" {
+		return dir
+	}
+	if os.Geteuid() == 0 {
+		return "/var/lib/bessemer"
+	}
+	home, _ := os.UserHomeDir()
+	return filepath.Join(cmp.Or(os.Getenv("XDG_STATE_HOME"), filepath.Join(home, ".local", "state")), "bessemer")
+}
+
 // Path returns the path of a file or folder in the data directory.
 func (c Config) Path(parts ...string) string {
-	return filepath.Join(append([]string{c.DataDir}, parts...)...)
+	return filepath.Join(append([]string{c.Dir()}, parts...)...)
 }
 
 // A Duration is a time.Duration written as "10m" or "1h30m".

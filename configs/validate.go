@@ -15,7 +15,6 @@ func (c Config) Validate() error { return errors.Join(c.validate()...) }
 
 func (c Config) validate() []error {
 	var f faults
-	f.check(c.DataDir != "", "data_dir: must not be empty")
 	f.oneOf("log.level", c.Log.Level, "trace", "debug", "info", "warn", "error")
 	f.oneOf("log.format", c.Log.Format, "auto", "console", "json")
 	c.API.validate(&f)
