@@ -8,6 +8,7 @@ package bmc
 import (
 	"context"
 	"errors"
+	"time"
 
 	"bessemer/store"
 )
@@ -90,7 +91,16 @@ type Driver interface {
 type Target struct {
 	Node       string         // UUID, for messages
 	DriverInfo map[string]any // Ironic's keys: redfish_address, ipmi_username, ...
+	// LastPower is the power state last recorded for the node; a machine that
+	// exists only in memory starts in it.
+	LastPower store.PowerState
+	// ConnectTimeout is how long to try to reach the controller; 0 is 30 s.
+	ConnectTimeout time.Duration
 }
+
+// Addressed is a driver that tells where its controller is, as "host:port" in
+// a normal form. Drivers with the same address are never called at once.
+type Addressed interface{ Address() string }
 
 // A Property describes one key of a driver's driver_info.
 type Property struct {

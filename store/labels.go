@@ -47,7 +47,10 @@ const (
 	// Controller.
 	LabelPowerState      = "Read power state"       // Conductor -> BMC
 	LabelSoftPowerOff    = "SOFT POWER OFF"         // Conductor -> BMC
+	LabelSoftReboot      = "SOFT REBOOT"            // Conductor -> BMC
 	LabelReadBootDevice  = "Read boot device"       // Conductor -> BMC
+	LabelListBootDevices = "List boot devices"      // Conductor -> BMC
+	LabelControllerNote  = "Note on controller"     // Conductor -> Conductor: Detail of, note
 	LabelBootDevice      = "Set boot device"        // Conductor -> BMC; any other device
 	LabelBootMode        = "Set boot mode"          // Conductor -> BMC
 	LabelReadBootMode    = "Read boot mode"         // Conductor -> BMC

@@ -70,6 +70,9 @@ type Wire struct {
 	Peer   string `json:"peer,omitempty"`
 	Out    int64  `json:"out,omitempty"` // bytes sent by From
 	In     int64  `json:"in,omitempty"`  // bytes sent back
+	// Exchanges is how many exchanges on the wire the message stands for,
+	// when these are the last one's; 0 is one.
+	Exchanges int `json:"exchanges,omitempty"`
 }
 
 // A Recorder keeps messages. DB is one; tests use [storetest.Recorder].
