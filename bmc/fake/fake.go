@@ -38,12 +38,17 @@ type Driver struct {
 	seen   store.PowerState
 	lag    time.Duration
 	boot   bmc.Boot
-	calls  []Call
+	counts map[string]int
+	calls  []Call // the last maxCalls
 	script func(context.Context, Call) error
 }
 
+const maxCalls = 1000
+
 // New returns a controller whose machine is off.
-func New() *Driver { return &Driver{power: store.PowerOff, seen: store.PowerOff} }
+func New() *Driver {
+	return &Driver{power: store.PowerOff, seen: store.PowerOff, counts: map[string]int{}}
+}
 
 // Set puts the machine into a power state behind the controller's back; a
 // state other than on or off is ignored.
@@ -72,7 +77,7 @@ func (d *Driver) Lag(lag time.Duration) {
 	d.lag = lag
 }
 
-// Calls returns the calls so far, of one method or, for "", of all.
+// Calls returns the last calls, at least 500 of them, of one method or, for "", of all.
 func (d *Driver) Calls(method string) []Call {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,11 +96,10 @@ func (d *Driver) Calls(method string) []Call {
 // begin counts a call and runs the script for it.
 func (d *Driver) begin(ctx context.Context, method, arg string) error {
 	d.mu.Lock()
-	c := Call{Method: method, N: 1, Arg: arg}
-	for _, old := range d.calls {
-		if old.Method == method {
-			c.N++
-		}
+	d.counts[method]++
+	c := Call{Method: method, N: d.counts[method], Arg: arg}
+	if len(d.calls) == maxCalls {
+		d.calls = slices.Delete(d.calls, 0, maxCalls/2)
 	}
 	d.calls = append(d.calls, c)
 	script := d.script
