@@ -66,6 +66,7 @@ const (
 	// Network boot.
 	LabelDHCPDiscover   = "DHCP discover"        // Node -> DHCP
 	LabelDHCPOffer      = "DHCP offer"           // DHCP -> Node
+	LabelDHCPAck        = "DHCP acknowledge"     // DHCP -> Node: an address, nothing to boot
 	LabelDHCPRefused    = "DHCP NAK"             // DHCP -> Node
 	LabelDHCPRelease    = "DHCP release"         // Node -> DHCP
 	LabelDHCPDecline    = "DHCP decline"         // Node -> DHCP
