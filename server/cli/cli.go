@@ -1,0 +1,227 @@
+// Package cli is the command line: one file for each group of commands. Most
+// commands call a running appliance through server/client; serve runs one.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"bessemer/bmc"
+	"bessemer/configs"
+	"bessemer/server/client"
+)
+
+// Exit codes.
+const (
+	exitOK = iota
+	exitFailure
+	exitUsage
+	exitNotFound
+	exitTimeout
+	exitConflict
+)
+
+// Main runs the command line and returns the exit code. types are the
+// hardware types that serve is to have.
+func Main(args []string, types bmc.Types, out, errOut io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends at once
+	app := newApp(types, out, errOut)
+	err := app.RunContext(ctx, flagsFirst(app, args))
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintf(errOut, "bessemer: %v\n", err)
+	return exitCode(err)
+}
+
+func newApp(types bmc.Types, out, errOut io.Writer) *cli.App {
+	return &cli.App{
+		Name:                 "bessemer",
+		Usage:                "bare-metal provisioner",
+		Description:          "bessemer serve runs the appliance; the other commands talk to one.\n\nExit codes: 0 done, 1 failure, 2 wrong usage, 3 not found, 4 timed out, 5 conflict.",
+		Version:              Version(),
+		EnableBashCompletion: true,
+		HideVersion:          true,
+		Suggest:              true,
+		Writer:               out,
+		ErrWriter:            errOut,
+		ExitErrHandler:       func(*cli.Context, error) {},
+		OnUsageError:         usageError,
+		CommandNotFound:      func(*cli.Context, string) {},
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return usagef("there is no command %q; see bessemer --help", c.Args().First())
+			}
+			return cli.ShowAppHelp(c)
+		},
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "config", Aliases: []string{"c"}, EnvVars: []string{"BESSEMER_CONFIG"}, Usage: "configuration `FILE`"},
+			&cli.StringFlag{Name: "url", EnvVars: []string{"BESSEMER_URL"}, Usage: "the appliance's `URL` (default: the local one)"},
+			&cli.StringFlag{Name: "user", EnvVars: []string{"BESSEMER_USER"}, Usage: "user `NAME`; the password comes from BESSEMER_PASSWORD (default: admin, with the secret in the data directory)"},
+			&cli.StringFlag{Name: "ca", EnvVars: []string{"BESSEMER_CA"}, Usage: "certificate `FILE` (PEM) to trust"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, EnvVars: []string{"BESSEMER_OUTPUT"}, Value: "table", Usage: "table, json or yaml"},
+		},
+		Before:   checkOutput,
+		Commands: commands(types),
+	}
+}
+
+func commands(types bmc.Types) []*cli.Command {
+	all := []*cli.Command{
+		serveCommand(types), statusCommand(), doctorCommand(),
+		nodeCommand(), portCommand(), imageCommand(), ramdiskCommand(), driverCommand(), discoveredCommand(),
+		backupCommand(), restoreCommand(), checkCommand(),
+		licensesCommand(), versionCommand(), completionCommand(),
+	}
+	for _, c := range all {
+		strict(c)
+	}
+	return all
+}
+
+// strict makes unknown flags and sub-commands usage errors everywhere.
+func strict(c *cli.Command) {
+	c.OnUsageError = usageError
+	for _, s := range c.Subcommands {
+		strict(s)
+	}
+	if len(c.Subcommands) > 0 && c.Action == nil {
+		c.Action = func(ctx *cli.Context) error {
+			if ctx.Args().Present() {
+				return usagef("there is no %q; see %s --help", ctx.Args().First(), ctx.Command.HelpName)
+			}
+			return cli.ShowSubcommandHelp(ctx)
+		}
+	}
+}
+
+func checkOutput(c *cli.Context) error {
+	switch c.String("output") {
+	case "table", "json", "yaml":
+		return nil
+	}
+	return usagef("--output %s: it is table, json or yaml", c.String("output"))
+}
+
+// A usage is an error in how the command was called.
+type usage struct{ error }
+
+func usagef(format string, args ...any) error { return usage{fmt.Errorf(format, args...)} }
+
+func usageError(_ *cli.Context, err error, _ bool) error {
+	return usage{errors.New(strings.TrimPrefix(err.Error(), "flag provided but not defined: "))}
+}
+
+// errTimeout is returned by --wait.
+var errTimeout = errors.New("timed out")
+
+func exitCode(err error) int {
+	if _, ok := errors.AsType[usage](err); ok {
+		return exitUsage
+	}
+	if errors.Is(err, errTimeout) {
+		return exitTimeout
+	}
+	e, ok := errors.AsType[*client.Error](err)
+	switch {
+	case !ok:
+		return exitFailure
+	case e.Status == http.StatusNotFound:
+		return exitNotFound
+	case e.Status == http.StatusConflict:
+		return exitConflict
+	case e.Status == http.StatusGatewayTimeout:
+		return exitTimeout
+	}
+	return exitFailure
+}
+
+// Version is the version of this build: the module's, or its commit.
+func Version() string {
+	b, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := b.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	rev, dirty := "", ""
+	for _, s := range b.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			rev = s.Value[:min(12, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "+changes"
+		}
+	}
+	if rev == "" {
+		return "devel"
+	}
+	return rev + dirty
+}
+
+// connect returns a client of the appliance that the flags name, or of the
+// local one, whose admin secret it reads.
+func connect(c *cli.Context) (*client.Client, error) {
+	cfg, err := loadConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	base := c.String("url")
+	if base == "" {
+		scheme := "http"
+		if cfg.API.TLSCert != "" {
+			scheme = "https"
+		}
+		base = scheme + "://" + reachable(cfg.API.Listen)
+	}
+	var ca []byte
+	if f := c.String("ca"); f != "" {
+		if ca, err = os.ReadFile(f); err != nil {
+			return nil, err
+		}
+	}
+	cl, err := client.New(base, ca)
+	if err != nil {
+		return nil, usage{err}
+	}
+	return cl, credentials(c, cl, cfg)
+}
+
+func credentials(c *cli.Context, cl *client.Client, cfg configs.Config) error {
+	if cl.Token = os.Getenv("BESSEMER_TOKEN"); cl.Token != "" {
+		return nil
+	}
+	if cl.User = c.String("user"); cl.User != "" {
+		if cl.Password = os.Getenv("BESSEMER_PASSWORD"); cl.Password == "" {
+			return usagef("--user %s: give the password in BESSEMER_PASSWORD", cl.User)
+		}
+		return nil
+	}
+	if raw, err := os.ReadFile(cfg.Path("admin.secret")); err == nil {
+		cl.User, cl.Password = "admin", strings.TrimSpace(string(raw))
+	}
+	return nil
+}
+
+// reachable turns a listening address into one to dial.
+func reachable(listen string) string {
+	for _, any := range []string{"0.0.0.0:", "[::]:", ":"} {
+		if port, ok := strings.CutPrefix(listen, any); ok {
+			return "127.0.0.1:" + port
+		}
+	}
+	return listen
+}
