@@ -1,0 +1,96 @@
+package hw
+
+import (
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+
+	"bessemer/agent/wire"
+)
+
+func newFake(t *testing.T) *Fake {
+	return &Fake{
+		Hardware: wire.Inventory{Disks: []wire.Disk{{Name: "/dev/sda", Size: 1 << 20}, {Name: "/dev/sr0", Size: 4096, ReadOnly: true}}},
+		Files:    map[string]string{"/dev/sda": filepath.Join(t.TempDir(), "sda"), "/dev/sr0": filepath.Join(t.TempDir(), "sr0")},
+	}
+}
+
+func TestFakeDiskBehavesLikeABlockDevice(t *testing.T) {
+	f := newFake(t)
+	d, err := f.OpenDisk("/dev/sda", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.OpenDisk("/dev/sda", true); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("second opening for writing: %v, want EBUSY", err)
+	}
+	if _, err := f.OpenDisk("/dev/sr0", true); !errors.Is(err, syscall.EROFS) {
+		t.Errorf("opening a read-only disk for writing: %v, want EROFS", err)
+	}
+	if _, err := f.OpenDisk("/dev/sdz", false); !errors.Is(err, syscall.ENXIO) {
+		t.Errorf("opening a disk that is not there: %v, want ENXIO", err)
+	}
+	if n, err := d.WriteAt([]byte("abcd"), d.Size()-2); n != 2 || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("write over the end: %d, %v; want 2, ENOSPC", n, err)
+	}
+	if err := d.Zero(d.Size()-1, 1); err != nil {
+		t.Error(err)
+	}
+	p := make([]byte, 4)
+	if n, err := d.ReadAt(p, d.Size()-2); n != 2 || err != io.EOF || string(p[:2]) != "a\x00" {
+		t.Errorf("read back %d %q, %v; want 2 \"a\\x00\", EOF", n, p[:2], err)
+	}
+	if err := d.Zero(0, d.Size()+1); err == nil {
+		t.Error("zeroing more than the disk has succeeded")
+	}
+	d.Close()
+	if d, err = f.OpenDisk("/dev/sda", true); err != nil {
+		t.Errorf("opening after closing: %v", err)
+	}
+	d.Close()
+}
+
+func TestFakeFaults(t *testing.T) {
+	f := newFake(t)
+	broken := errors.New("medium error")
+	f.Fault = func(op, disk string, off, n int64) error {
+		if op == "write" && off <= 4096 && off+n > 4096 {
+			return broken
+		}
+		return nil
+	}
+	d, err := f.OpenDisk("/dev/sda", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if _, err := d.WriteAt(make([]byte, 512), 0); err != nil {
+		t.Error(err)
+	}
+	if _, err := d.WriteAt(make([]byte, 512), 4096); !errors.Is(err, broken) {
+		t.Errorf("got %v, want the fault", err)
+	}
+}
+
+func TestFakeEFIKeepsNoDuplicates(t *testing.T) {
+	var e FakeEFI
+	a, _ := e.SetEntry("debian", `\EFI\debian\shimx64.efi`, Partition{UUID: "1"})
+	b, _ := e.SetEntry("other", `\EFI\other.efi`, Partition{UUID: "2"})
+	c, err := e.SetEntry("debian", `\EFI\debian\grubx64.efi`, Partition{UUID: "3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, _ := e.Entries()
+	if len(entries) != 2 || !slices.Equal(e.Order(), []int{c, b}) || a != c {
+		t.Errorf("entries %v, order %v; want two, the new one first", entries, e.Order())
+	}
+	if err := e.Delete(b); err != nil || len(e.Order()) != 1 {
+		t.Errorf("delete: %v, order %v", err, e.Order())
+	}
+	if err := e.Delete(b); err == nil {
+		t.Error("deleting an entry twice succeeded")
+	}
+}
