@@ -1,0 +1,6 @@
+package cli
+
+import _ "embed"
+
+//go:embed licenses.txt
+var licenseText string
