@@ -2,184 +2,188 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
+
+	bolt "go.etcd.io/bbolt"
 )
+
+// dbFile is the name of the store's file in the data directory.
+const dbFile = "bessemer.db"
 
 // Options of [Open].
 type Options struct {
 	NoSync bool // do not wait for the disk; for tests only
+	// Salvage opens a store of whose two header pages one is damaged. The
+	// last transaction may be lost.
+	Salvage bool
 }
 
-// DB is the state store.
+// DB is the state store. Its methods may be called by many at once.
 type DB struct {
 	space space
-	dir   string
+	seal  *sealer
+	cache *cache
+	lock  *os.File
 
-	mu      sync.Mutex
-	seq     uint64
-	pending []Message
+	writer   sync.Mutex // held while a transaction writes
+	reserved uint64     // message numbers up to this one may have been given out; guarded by writer
+	closed   bool       // guarded by writer
+	queueMu  sync.Mutex
+	queue    []*call // Batch calls that wait for writer
+	feed     feed
+
+	mu      sync.Mutex // guards what follows
+	seq     uint64     // of the newest message
+	pending []pendingMessage
+	failed  error // of the last attempt to write messages
+	lost    uint64
 	watch   map[chan struct{}]struct{}
+
+	wake chan struct{} // tells the message writer that there is work
+	quit chan struct{}
+	done chan struct{}
 }
 
-// Open opens the store in the data directory dir, creating it if need be.
+// Open opens the store in the data directory dir, creating both if need be.
+//
+// The whole file is verified first, about a second a gigabyte. Errors are
+// ErrLocked, ErrCorrupt, ErrKey and ErrSchema.
 func Open(dir string, o Options) (*DB, error) {
-	s, err := openBolt(filepath.Join(dir, "bessemer.db"), o.NoSync)
+	return open(dir, o, migrations)
+}
+
+func open(dir string, o Options, migrations []migration) (_ *DB, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	lock, err := lockDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{space: s, dir: dir, watch: map[chan struct{}]struct{}{}}
-	err = db.View(func(tx *Tx) error {
-		for m, err := range Messages.All(tx) {
-			if err != nil {
-				return err
-			}
-			db.seq = m.Seq
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, lock.Close())
 		}
-		return nil
-	})
-	return db, err
-}
-
-// Close flushes and closes the store.
-func (db *DB) Close() error {
-	err := db.Flush()
-	if cerr := db.space.Close(); err == nil {
-		err = cerr
-	}
-	return err
-}
-
-// Update runs fn in one read-write transaction. fn must do no I/O of its own.
-func (db *DB) Update(fn func(*Tx) error) error {
-	return db.space.Update(func(tx spaceTx) error { return fn(&Tx{tx: tx, db: db}) })
-}
-
-// Batch is Update for many callers at once: one commit carries the writes of
-// all that ask within a few milliseconds. fn may run twice, so it must not
-// depend on having run before.
-func (db *DB) Batch(fn func(*Tx) error) error {
-	return db.space.Batch(func(tx spaceTx) error { return fn(&Tx{tx: tx, db: db}) })
-}
-
-// View runs fn in one read-only transaction.
-func (db *DB) View(fn func(*Tx) error) error {
-	return db.space.View(func(tx spaceTx) error { return fn(&Tx{tx: tx, db: db}) })
-}
-
-// A Tx is a transaction.
-type Tx struct {
-	tx spaceTx
-	db *DB
-}
-
-func (tx *Tx) put(table, key string, k, plain []byte) error { return tx.tx.Put(k, plain) }
-func (tx *Tx) delete(table, key string, k []byte) error     { return tx.tx.Delete(k) }
-func (tx *Tx) open(k, raw []byte) ([]byte, error)           { return raw, nil }
-
-// NextID returns the next number of a named sequence, from 1 on. Call it in
-// Update only: Batch may run its function twice.
-func (tx *Tx) NextID(name string) (uint64, error) {
-	k := []byte("s/" + name)
-	var n uint64
-	if raw := tx.tx.Get(k); raw != nil {
-		if _, err := fmt.Sscanf(string(raw), "%d", &n); err != nil {
-			return 0, fmt.Errorf("sequence %s: %w", name, ErrCorrupt)
-		}
-	}
-	n++
-	return n, tx.tx.Put(k, fmt.Appendf(nil, "%d", n))
-}
-
-// Record implements [Recorder].
-func (db *DB) Record(ctx context.Context, m Message) uint64 {
-	s := ScopeFrom(ctx)
-	if m.Trace == "" {
-		m.Trace = s.Trace
-	}
-	if m.Node == "" {
-		m.Node = s.Node
-	}
-	if m.Run == 0 {
-		m.Run = s.Run
-	}
-	if m.Step == "" {
-		m.Step = s.Step
-	}
-	if m.Time.IsZero() {
-		m.Time = time.Now()
-	}
-	db.mu.Lock()
-	db.seq++
-	m.Seq = db.seq
-	db.pending = append(db.pending, m)
-	for c := range db.watch {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
-	}
-	db.mu.Unlock()
-	return m.Seq
-}
-
-// Flush writes the messages recorded so far; the conductor calls it before it
-// saves a step.
-func (db *DB) Flush() error {
-	db.mu.Lock()
-	ms := db.pending
-	db.pending = nil
-	db.mu.Unlock()
-	if len(ms) == 0 {
-		return nil
-	}
-	return db.Batch(func(tx *Tx) error {
-		for i := range ms {
-			if err := Messages.Put(tx, &ms[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// MessagesAfter returns up to limit messages with a number above seq, those
-// not yet written included, that satisfy keep (nil: all).
-func (db *DB) MessagesAfter(seq uint64, limit int, keep func(*Message) bool) ([]Message, error) {
-	if err := db.Flush(); err != nil {
+	}()
+	space, seal, err := openSpace(dir, o)
+	if err != nil {
 		return nil, err
 	}
-	var ms []Message
-	err := db.View(func(tx *Tx) error {
-		for m, err := range Messages.From(tx, fmt.Sprintf("%016x", seq+1)) {
-			if err != nil {
-				return err
-			}
-			if keep == nil || keep(m) {
-				ms = append(ms, *m)
-			}
-			if len(ms) == limit {
-				break
-			}
-		}
-		return nil
-	})
-	return ms, err
+	db := newDB(space, seal)
+	db.lock = lock
+	if err := db.prepare(dir, migrations); err != nil {
+		return nil, errors.Join(err, space.Close())
+	}
+	go db.writeBehind()
+	return db, nil
 }
 
-// Notify returns a channel that receives after messages were recorded, until
-// ctx ends. Use it with MessagesAfter to follow a trace without gaps.
-func (db *DB) Notify(ctx context.Context) <-chan struct{} {
-	c := make(chan struct{}, 1)
-	db.mu.Lock()
-	db.watch[c] = struct{}{}
-	db.mu.Unlock()
-	context.AfterFunc(ctx, func() {
-		db.mu.Lock()
-		delete(db.watch, c)
-		db.mu.Unlock()
+func newDB(space space, seal *sealer) *DB {
+	return &DB{
+		space: space,
+		seal:  seal,
+		cache: newCache(),
+		feed:  newFeed(uint64(time.Now().UnixMicro())),
+		watch: map[chan struct{}]struct{}{},
+		wake:  make(chan struct{}, 1),
+		quit:  make(chan struct{}),
+		done:  make(chan struct{}),
+	}
+}
+
+// openSpace verifies and opens the file in dir, or creates it with its key.
+func openSpace(dir string, o Options) (space, *sealer, error) {
+	path := filepath.Join(dir, dbFile)
+	key, err := keyFor(dir, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	seal, err := newSealer(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !exists(path) {
+		if err := createBolt(path, o.NoSync, func(tx spaceTx) error { return fill(tx, seal) }); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := verifyBefore(path, o); err != nil {
+		return nil, nil, err
+	}
+	s, err := openBolt(path, bolt.Options{NoSync: o.NoSync})
+	return s, seal, err
+}
+
+func keyFor(dir, path string) ([]byte, error) {
+	if exists(path) {
+		return loadKey(dir)
+	}
+	return loadOrCreateKey(dir)
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// verifyBefore refuses a damaged file.
+func verifyBefore(path string, o Options) error {
+	verify := verifyFile
+	if o.Salvage {
+		verify = verifySalvaged
+	}
+	problems, err := verify(context.Background(), path)
+	if err != nil || len(problems) == 0 {
+		return err
+	}
+	more := ""
+	if n := len(problems) - 1; n > 0 {
+		more = fmt.Sprintf(" (and %d more)", n)
+	}
+	return fmt.Errorf("store file %s is %w: %s%s: keep a copy of the file, then restore the last backup", path, ErrCorrupt, problems[0], more)
+}
+
+// prepare brings the store to this version's schema and reads where its
+// messages go on.
+func (db *DB) prepare(dir string, migrations []migration) error {
+	if err := db.migrate(dir, migrations); err != nil {
+		return err
+	}
+	return db.commit(func(tx *Tx) error {
+		n, err := tx.sequence(messageSequence)
+		if err != nil {
+			return err
+		}
+		db.seq = n
+		return db.reserve(tx, n)
 	})
-	return c
+}
+
+// Close writes the messages that are left and closes the store.
+func (db *DB) Close() error {
+	db.writer.Lock()
+	was := db.closed
+	db.closed = true
+	db.writer.Unlock()
+	if was {
+		return nil
+	}
+	close(db.quit)
+	<-db.done
+	db.writer.Lock()
+	defer db.writer.Unlock()
+	err := db.commit(db.endSequence)
+	db.feed.close()
+	return errors.Join(err, db.space.Close(), db.lock.Close())
+}
+
+// View runs fn in one read-only transaction. fn should be quick: it holds back
+// the reuse of the file's space.
+func (db *DB) View(fn func(*Tx) error) error {
+	return db.space.View(func(tx spaceTx) error { return fn(&Tx{tx: tx, db: db}) })
 }

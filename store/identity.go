@@ -11,7 +11,7 @@ type User struct {
 }
 
 // Users is the table of users, by name.
-var Users = NewTable("users", func(u *User) string { return u.Name })
+var Users = NewTable("users", func(u *User) string { return u.Name }).cached()
 
 // A Token stands for a user until it expires; only its hash is kept.
 type Token struct {
@@ -23,4 +23,4 @@ type Token struct {
 // Tokens is the table of tokens, by hash.
 var Tokens = NewTable("tokens", func(t *Token) string { return t.Hash },
 	Index("user", func(t *Token) []string { return []string{t.User} }),
-)
+).cached()

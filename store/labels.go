@@ -82,6 +82,7 @@ const (
 
 	// Agent.
 	LabelGetDeploySteps = "Get deploy steps"      // Conductor -> Node
+	LabelGetPartitions  = "Get partition UUIDs"   // Conductor -> Node
 	LabelGetCleanSteps  = "Get clean steps"       // Conductor -> Node
 	LabelCommandStatus  = "Read command status"   // Conductor -> Node
 	LabelExecuteStep    = "Execute step"          // Conductor -> Node

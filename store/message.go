@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
 	"time"
 )
 
@@ -134,7 +133,7 @@ func Send(ctx context.Context, rec Recorder, m Message) (reply func(err error, w
 }
 
 // Messages is the table of messages, by sequence number.
-var Messages = NewTable("messages", func(m *Message) string { return fmt.Sprintf("%016x", m.Seq) },
+var Messages = NewTable("messages", func(m *Message) string { return messageKey(m.Seq) },
 	Index("trace", func(m *Message) []string { return some(m.Trace) }),
 	Index("node", func(m *Message) []string { return some(m.Node) }),
 )

@@ -151,7 +151,7 @@ var Nodes = NewTable("nodes", func(n *Node) string { return n.UUID },
 	Unique("name", func(n *Node) []string { return some(n.Name) }),
 	Unique("instance_uuid", func(n *Node) []string { return some(n.InstanceUUID) }),
 	Index("provision_state", func(n *Node) []string { return some(string(n.ProvisionState)) }),
-)
+).cached()
 
 // Clone returns a copy of n whose maps and slices may be changed freely at
 // their first level.

@@ -26,4 +26,4 @@ type Port struct {
 var Ports = NewTable("ports", func(p *Port) string { return p.UUID },
 	Unique("address", func(p *Port) []string { return some(p.Address) }),
 	Index("node_uuid", func(p *Port) []string { return some(p.NodeUUID) }),
-)
+).cached()

@@ -23,12 +23,24 @@ type Run struct {
 	WaitingFor string    `json:"waiting_for,omitempty"` // "" when not waiting
 	WakeAt     time.Time `json:"wake_at,omitzero"`      // when a waiting Step wants to be called anyhow
 	Progress   *Progress `json:"progress,omitempty"`
+	// Ending is what the run ends as when the steps that tidy up are done:
+	// failed or aborted. It is "" while the run goes for its goal.
+	Ending Outcome `json:"ending,omitempty"`
+	// Ramdisk is set while the node is to boot the ramdisk.
+	Ramdisk *RamdiskBoot `json:"ramdisk,omitempty"`
 
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
 	Outcome Outcome   `json:"outcome"` // running until ended
 	Error   string    `json:"error,omitempty"`
 	Stack   string    `json:"stack,omitempty"` // of a step that panicked
+}
+
+// A RamdiskBoot is how a run has its node boot the ramdisk.
+type RamdiskBoot struct {
+	Token    string    `json:"token"`              // secret part of this boot's URLs; never to be shown
+	Boots    int       `json:"boots"`              // how often the node was started for it
+	BootedAt time.Time `json:"booted_at,omitzero"` // when it was started last; zero: not yet
 }
 
 // A RunStep is the record of one step of a run.

@@ -1,19 +1,23 @@
 package store
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 )
 
 // A Table holds the records of one type, as JSON, by a string key, with
 // secondary indexes that are kept in the same transaction.
+//
+// In the space a record of table T lies at t/T/key, an entry of index I of
+// that table at i/T/I/value NUL key.
 type Table[T any] struct {
 	name    string
 	key     func(*T) string
 	indexes []IndexDef[T]
+	copy    func(*T) *T // set when decoded records are cached
 }
 
 // An IndexDef is a secondary index of a table: the values under which a record
@@ -36,19 +40,42 @@ func Unique[T any](name string, values func(*T) []string) IndexDef[T] {
 
 // NewTable defines a table. Tables are package variables: one per record type.
 func NewTable[T any](name string, key func(*T) string, indexes ...IndexDef[T]) *Table[T] {
-	return &Table[T]{name, key, indexes}
+	return &Table[T]{name: name, key: key, indexes: indexes}
+}
+
+// cached makes the table keep decoded records in memory, for tables that are
+// read often and have thousands of records at most.
+func (t *Table[T]) cached() *Table[T] {
+	t.copy = copierOf[T]()
+	return t
 }
 
 // Name returns the table's name.
 func (t *Table[T]) Name() string { return t.name }
 
-// Get returns the record with the given key, or ErrNotFound.
+// Get returns the record with the given key, or ErrNotFound. It is the
+// caller's own copy.
 func (t *Table[T]) Get(tx *Tx, key string) (*T, error) {
-	raw := tx.tx.Get(t.recordKey(key))
+	k := t.recordKey(key)
+	raw := tx.tx.Get(k)
 	if raw == nil {
 		return nil, &KeyError{Table: t.name, Key: key, Err: ErrNotFound}
 	}
-	return t.decode(tx, key, raw)
+	return t.decode(tx, k, raw)
+}
+
+// Rev returns the revision of the record with the given key: 1 when it is
+// first stored, one more each time it is stored again. ErrNotFound if there is
+// none.
+func (t *Table[T]) Rev(tx *Tx, key string) (uint64, error) {
+	rev, err := tx.rev(t.recordKey(key))
+	if err == nil && rev == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return 0, &KeyError{Table: t.name, Key: key, Err: err}
+	}
+	return rev, nil
 }
 
 // By returns the one record that has the value in a unique index.
@@ -61,10 +88,38 @@ func (t *Table[T]) By(tx *Tx, index, value string) (*T, error) {
 
 // Where yields the records that have the value in an index, in key order.
 func (t *Table[T]) Where(tx *Tx, index, value string) iter.Seq2[*T, error] {
+	return t.WhereFrom(tx, index, value, "")
+}
+
+// WhereFrom yields the records that have the value in an index and whose key
+// is start or comes after it, in key order.
+func (t *Table[T]) WhereFrom(tx *Tx, index, value, start string) iter.Seq2[*T, error] {
+	prefix := t.indexKey(index, value, "")
+	return t.indexed(tx, len(prefix), tx.tx.Scan(prefix, t.indexKey(index, value, start)))
+}
+
+// whereBack yields the records that have the value in an index and whose key
+// comes before end, in reverse key order.
+func (t *Table[T]) whereBack(tx *Tx, index, value, end string) iter.Seq2[*T, error] {
+	prefix := t.indexKey(index, value, "")
+	return t.indexed(tx, len(prefix), tx.tx.ScanBack(prefix, t.indexKey(index, value, end)))
+}
+
+// indexed yields the records that index entries point to.
+func (t *Table[T]) indexed(tx *Tx, prefix int, entries iter.Seq2[[]byte, []byte]) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		prefix := t.indexKey(index, value, "")
-		for k := range tx.tx.Scan(prefix, nil) {
-			if !yield(t.Get(tx, string(k[len(prefix):]))) {
+		for k, sum := range entries {
+			key := string(k[prefix:])
+			rk := t.recordKey(key)
+			raw := tx.tx.Get(rk)
+			if _, err := checkSum(k, sum); err != nil || raw == nil {
+				if err == nil {
+					err = fmt.Errorf("%w: an index names it but it is not there", ErrCorrupt)
+				}
+				yield(nil, &KeyError{Table: t.name, Key: key, Err: err})
+				return
+			}
+			if !yield(t.decode(tx, rk, raw)) {
 				return
 			}
 		}
@@ -76,10 +131,22 @@ func (t *Table[T]) All(tx *Tx) iter.Seq2[*T, error] { return t.From(tx, "") }
 
 // From yields the records whose key is start or comes after it.
 func (t *Table[T]) From(tx *Tx, start string) iter.Seq2[*T, error] {
+	return t.scanned(tx, tx.tx.Scan(t.recordKey(""), t.recordKey(start)))
+}
+
+// back yields the records whose key comes before end, newest key first; an
+// empty end is the end of the table.
+func (t *Table[T]) back(tx *Tx, end string) iter.Seq2[*T, error] {
+	if end == "" {
+		return t.scanned(tx, tx.tx.ScanBack(t.recordKey(""), nil))
+	}
+	return t.scanned(tx, tx.tx.ScanBack(t.recordKey(""), t.recordKey(end)))
+}
+
+func (t *Table[T]) scanned(tx *Tx, records iter.Seq2[[]byte, []byte]) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		prefix := t.recordKey("")
-		for k, raw := range tx.tx.Scan(prefix, t.recordKey(start)) {
-			if !yield(t.decode(tx, string(k[len(prefix):]), raw)) {
+		for k, raw := range records {
+			if !yield(t.decode(tx, k, raw)) {
 				return
 			}
 		}
@@ -87,11 +154,22 @@ func (t *Table[T]) From(tx *Tx, start string) iter.Seq2[*T, error] {
 }
 
 // Put stores v, replacing a record with the same key. A value of a unique
-// index that another record has is ErrConflict.
+// index that another record has is ErrConflict; a key or value that cannot be
+// stored is ErrBadKey.
 func (t *Table[T]) Put(tx *Tx, v *T) error {
 	key := t.key(v)
-	if key == "" || bytes.IndexByte([]byte(key), 0) >= 0 {
-		return fmt.Errorf("%s: bad key %q", t.name, key)
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return &KeyError{Table: t.name, Key: key, Err: err}
+	}
+	return t.putEncoded(tx, key, v, raw)
+}
+
+// putEncoded is Put for a record whose JSON is known; v need only have what
+// the indexes look at.
+func (t *Table[T]) putEncoded(tx *Tx, key string, v *T, plain []byte) error {
+	if err := t.checkKeys(key, v); err != nil {
+		return err
 	}
 	old, err := t.old(tx, key)
 	if err != nil {
@@ -100,12 +178,26 @@ func (t *Table[T]) Put(tx *Tx, v *T) error {
 	if err := t.reindex(tx, key, old, v); err != nil {
 		return err
 	}
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("%s %q: %w", t.name, key, err)
-	}
-	return tx.put(t.name, key, t.recordKey(key), raw)
+	return tx.put(t.name, key, t.recordKey(key), plain)
 }
+
+// maxKey is the longest key or index value, in bytes; the engine takes a
+// little over 32 KiB for both together.
+const maxKey = 4096
+
+func (t *Table[T]) checkKeys(key string, v *T) error {
+	if key == "" || badKey(key) {
+		return &KeyError{Table: t.name, Key: key, Err: ErrBadKey}
+	}
+	for _, x := range t.indexes {
+		if i := slices.IndexFunc(x.values(v), badKey); i >= 0 {
+			return &KeyError{Table: t.name, Index: x.name, Key: x.values(v)[i], Err: ErrBadKey}
+		}
+	}
+	return nil
+}
+
+func badKey(s string) bool { return len(s) > maxKey || strings.IndexByte(s, 0) >= 0 }
 
 // Delete removes the record with the given key, or returns ErrNotFound.
 func (t *Table[T]) Delete(tx *Tx, key string) error {
@@ -116,25 +208,55 @@ func (t *Table[T]) Delete(tx *Tx, key string) error {
 	if err := t.reindex(tx, key, old, nil); err != nil {
 		return err
 	}
+	tx.db.cache.drop(t.recordKey(key))
 	return tx.delete(t.name, key, t.recordKey(key))
 }
 
 func (t *Table[T]) old(tx *Tx, key string) (*T, error) {
-	raw := tx.tx.Get(t.recordKey(key))
-	if raw == nil {
+	k := t.recordKey(key)
+	raw := tx.tx.Get(k)
+	if raw == nil || len(t.indexes) == 0 {
 		return nil, nil
 	}
-	return t.decode(tx, key, raw)
+	return t.decode(tx, k, raw)
 }
 
-func (t *Table[T]) decode(tx *Tx, key string, raw []byte) (*T, error) {
-	plain, err := tx.open(t.recordKey(key), raw)
+// decode returns the record sealed in raw.
+func (t *Table[T]) decode(tx *Tx, k, raw []byte) (*T, error) {
+	v, err := t.decodeCached(tx, k, raw)
 	if err != nil {
-		return nil, &KeyError{Table: t.name, Key: key, Err: err}
+		return nil, &KeyError{Table: t.name, Key: string(k[len(t.recordKey("")):]), Err: err}
+	}
+	return v, nil
+}
+
+func (t *Table[T]) decodeCached(tx *Tx, k, raw []byte) (*T, error) {
+	if t.copy == nil {
+		return t.decodeAnew(tx, k, raw)
+	}
+	body, err := checkSealed(k, raw)
+	if err != nil {
+		return nil, err
+	}
+	if v, ok := tx.db.cache.get(k, body).(*T); ok {
+		return t.copy(v), nil
+	}
+	v, err := t.decodeAnew(tx, k, raw)
+	if err != nil {
+		return nil, err
+	}
+	tx.db.cache.put(k, body, t.copy(v))
+	return v, nil
+}
+
+func (t *Table[T]) decodeAnew(tx *Tx, k, raw []byte) (*T, error) {
+	plain, err := tx.db.seal.open(k, raw)
+	if err != nil {
+		return nil, err
 	}
 	v := new(T)
 	if err := json.Unmarshal(plain, v); err != nil {
-		return nil, &KeyError{Table: t.name, Key: key, Err: fmt.Errorf("%w: %w", ErrCorrupt, err)}
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return v, nil
 }
@@ -160,18 +282,24 @@ func (t *Table[T]) reindex(tx *Tx, key string, old, v *T) error {
 			if slices.Contains(was, value) {
 				continue
 			}
-			if x.unique {
-				prefix := t.indexKey(x.name, value, "")
-				for k := range tx.tx.Scan(prefix, nil) {
-					return &KeyError{Table: t.name, Index: x.name, Key: value, Holder: string(k[len(prefix):]), Err: ErrConflict}
-				}
-			}
-			if err := tx.tx.Put(t.indexKey(x.name, value, key), []byte{}); err != nil {
+			if err := t.enter(tx, x, value, key); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// enter adds an entry to an index.
+func (t *Table[T]) enter(tx *Tx, x IndexDef[T], value, key string) error {
+	if x.unique {
+		prefix := t.indexKey(x.name, value, "")
+		for k := range tx.tx.Scan(prefix, nil) {
+			return &KeyError{Table: t.name, Index: x.name, Key: value, Holder: string(k[len(prefix):]), Err: ErrConflict}
+		}
+	}
+	k := t.indexKey(x.name, value, key)
+	return tx.tx.Put(k, withSum(k, nil))
 }
 
 func (t *Table[T]) recordKey(key string) []byte { return []byte("t/" + t.name + "/" + key) }
