@@ -25,8 +25,12 @@ type Memory struct {
 var _ Machine = (*Memory)(nil)
 
 // NewMemory returns a machine that is off. Each change of its power takes
-// delay, during which its power state is "".
+// delay, during which its power state is "". It has both boot modes unless spec
+// says which.
 func NewMemory(spec Spec, delay time.Duration) *Memory {
+	if len(spec.Modes) == 0 {
+		spec.Modes = []string{UEFI, BIOS}
+	}
 	return &Memory{spec: spec, delay: delay, fw: newFirmware(spec.Modes)}
 }
 

@@ -18,9 +18,6 @@ type firmware struct {
 }
 
 func newFirmware(modes []string) firmware {
-	if len(modes) == 0 {
-		modes = []string{UEFI, BIOS}
-	}
 	return firmware{modes: modes, mode: modes[0], next: modes[0]}
 }
 

@@ -1,0 +1,35 @@
+//go:build linux
+
+package lab
+
+import (
+	"net"
+	"strconv"
+
+	"bessemer/bmc/sim"
+)
+
+// Redfish serves our own Redfish service as the machine's controller, by TLS
+// with a certificate of its own. The user in opts may be left empty for one
+// that the returned BMC names.
+func (l *Lab) Redfish(m sim.Machine, opts sim.RedfishOptions) (BMC, *sim.Redfish) {
+	l.t.Helper()
+	b := BMC{Addr: l.Controller(), Port: 443, User: opts.User, Password: opts.Password}
+	if b.User == "" {
+		b.User, b.Password = "admin", "redfish-secret"
+		opts.User, opts.Password = b.User, b.Password
+	}
+	cert, text, err := sim.SelfSigned(net.IP(b.Addr.AsSlice()))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	b.CA = text
+	lis, err := l.Listen(net.JoinHostPort(b.Addr.String(), strconv.Itoa(b.Port)))
+	if err != nil {
+		l.t.Fatalf("open the controller's socket: %v", err)
+	}
+	rf := sim.NewRedfish(opts, m)
+	s := sim.Serve(lis, rf, cert)
+	l.t.Cleanup(func() { _ = s.Close() })
+	return b, rf
+}
