@@ -59,9 +59,9 @@ func (l *Lab) IPMISim(m sim.Machine) BMC {
 			l.t.Fatal(err)
 		}
 	}
-	_, log := l.Start("ipmi-"+name+".log", "ipmi_sim", "-n",
+	p := l.Start("ipmi-"+name+".log", nil, "ipmi_sim", "-n",
 		"-c", filepath.Join(dir, "lan.conf"), "-f", filepath.Join(dir, "sim.emu"), "-s", filepath.Join(dir, "state"))
-	l.awaitIPMI(b, log)
+	l.awaitIPMI(b, p.Log)
 	return b
 }
 

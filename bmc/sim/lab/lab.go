@@ -16,10 +16,8 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 )
 
@@ -124,51 +122,6 @@ func (l *Lab) Prefix() []string { return []string{"ip", "netns", "exec", l.Name}
 func (l *Lab) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	line := append(append(l.Prefix(), name), args...)
 	return exec.CommandContext(ctx, line[0], line[1:]...)
-}
-
-// Start starts a command in the lab that ends with the test; what it says goes
-// to a file in Dir, whose name is returned.
-func (l *Lab) Start(log, name string, args ...string) (*exec.Cmd, string) {
-	l.t.Helper()
-	file := filepath.Join(l.Dir, log)
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	defer f.Close()
-	cmd := l.Command(context.Background(), name, args...)
-	cmd.Stdout, cmd.Stderr = f, f
-	l.t.Cleanup(startTied(l.t, cmd))
-	return cmd, file
-}
-
-// startTied starts cmd from a thread that lives as long as it does, so that
-// the kernel kills it when this process dies, however that happens. The
-// returned function kills it and waits for it.
-func startTied(t testing.TB, cmd *exec.Cmd) (stop func()) {
-	t.Helper()
-	if cmd.SysProcAttr == nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{}
-	}
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-	started, ended := make(chan error), make(chan struct{})
-	go func() {
-		defer close(ended)
-		pinThread(func() {
-			err := cmd.Start()
-			started <- err
-			if err == nil {
-				_ = cmd.Wait() // ends by our signal, or its log says why
-			}
-		})
-	}()
-	if err := <-started; err != nil {
-		t.Fatalf("start %s: %v", strings.Join(cmd.Args, " "), err)
-	}
-	return func() {
-		_ = cmd.Process.Kill()
-		<-ended
-	}
 }
 
 // inside runs ip within the namespace.

@@ -97,7 +97,7 @@ func TestLabIsGoneAfterwards(t *testing.T) {
 		if out, err := l.Command(t.Context(), "ip", "-4", "-br", "addr", "show", "dev", Bridge).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		l.Start("sleep.log", "sleep", "1000")
+		l.Start("sleep.log", nil, "sleep", "1000")
 	})
 	if name == "" {
 		t.Skip("no lab here")

@@ -4,6 +4,8 @@ package lab
 
 import (
 	"net"
+	"net/http"
+	"net/netip"
 	"strconv"
 
 	"bessemer/bmc/sim"
@@ -33,3 +35,20 @@ func (l *Lab) Redfish(m sim.Machine, opts sim.RedfishOptions) (BMC, *sim.Redfish
 	l.t.Cleanup(func() { _ = s.Close() })
 	return b, rf
 }
+
+// ServeFiles serves the files of a directory by HTTP on an address of its own
+// on the provisioning network, as an image server does, and returns the URL
+// that their names are put after.
+func (l *Lab) ServeFiles(dir string) string {
+	l.t.Helper()
+	l.inside("addr", "replace", netip.PrefixFrom(imageServer, Network.Bits()).String(), "dev", Bridge)
+	lis, err := l.Listen(net.JoinHostPort(imageServer.String(), "0"))
+	if err != nil {
+		l.t.Fatalf("open the image server's socket: %v", err)
+	}
+	s := sim.Serve(lis, http.FileServer(http.Dir(dir)), nil)
+	l.t.Cleanup(func() { _ = s.Close() })
+	return "http://" + lis.Addr().String() + "/"
+}
+
+var imageServer = netip.MustParseAddr("192.0.2.2")
