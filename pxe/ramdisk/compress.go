@@ -48,7 +48,7 @@ type compressor interface {
 func newCompressor(method string, w io.Writer) (compressor, error) {
 	if method == Zstd {
 		// One goroutine: how blocks are cut must not depend on scheduling.
-		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithWindowSize(8<<20))
+		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(8<<20))
 	}
 	return gzip.NewWriterLevel(w, 6)
 }

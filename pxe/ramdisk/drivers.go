@@ -18,7 +18,7 @@ var networkDrivers = []string{
 	// Mellanox, Marvell/QLogic, Chelsio, Emulex, Solarflare, AMD/Pensando, Cisco, Cavium.
 	"mlx4_core", "mlx4_en", "mlx5_core", "mlxfw",
 	"netxen_nic", "qede", "qed", "qla3xxx", "qlcnic", "bna",
-	"cxgb4", "cxgb4vf", "cxgb3", "be2net", "sfc", "sfc_falcon", "sfc_siena",
+	"cxgb4", "cxgb4vf", "be2net", "sfc", "sfc_falcon", "sfc_siena",
 	"ionic", "amd_xgbe", "pcnet32", "amd8111e", "pds_core", "enic", "nicpf", "nicvf", "thunder_bgx", "nfp", "hinic", "fun_core", "funeth",
 	// Boards of desktops and small servers.
 	"r8169", "8139too", "8139cp", "alx", "atl1", "atl1c", "atl1e", "atl2", "atlantic", "sky2", "skge", "forcedeth", "jme", "tulip", "de2104x",
@@ -40,10 +40,10 @@ var storageDrivers = []string{
 	"mmc_block", "sdhci", "sdhci_pci", "sdhci_acpi",
 	// HBAs and RAID controllers.
 	"mpt3sas", "mptspi", "mptsas", "mptfc", "mpi3mr", "megaraid_sas", "megaraid_mbox", "megaraid_mm", "hpsa", "cciss", "smartpqi", "aacraid", "arcmsr",
-	"3w_9xxx", "3w_sas", "3w_xxxx", "aic79xx", "aic7xxx", "aic94xx", "sym53c8xx", "isci", "mvsas", "pm80xx", "esas2r", "hptiop", "ips", "stex", "mvumi",
+	"3w_9xxx", "3w_sas", "3w_xxxx", "aic79xx", "aic7xxx", "sym53c8xx", "isci", "mvsas", "pm80xx", "esas2r", "hptiop", "ips", "stex", "mvumi",
 	"initio", "am53c974", "BusLogic", "gdth", "vmd", "hisi_sas_v3_hw",
-	// Fibre Channel and converged adapters.
-	"qla2xxx", "lpfc", "bfa", "fnic", "csiostor", "qla4xxx",
+	// Fibre Channel: the two common families.
+	"qla2xxx", "lpfc",
 	// USB, for virtual media of BMCs and for keyboards at the console.
 	"usb_storage", "uas", "xhci_pci", "xhci_hcd", "ehci_pci", "ehci_hcd", "ohci_pci", "ohci_hcd", "uhci_hcd", "usbhid", "hid_generic",
 }
@@ -55,7 +55,7 @@ var otherDrivers = []string{
 	"virtio_pci", "virtio_mmio", "virtio_rng", "virtio_console", "hv_vmbus", "hv_utils",
 	// Random numbers, the BMC, the power button, sensors that nobody else keeps.
 	"intel_rng", "amd_rng", "via_rng", "tpm_tis", "tpm_crb", "ipmi_si", "ipmi_devintf", "ipmi_msghandler", "ipmi_ssif", "button", "evdev",
-	"rtc_cmos", "rtc_efi", "crc32c_intel", "crc32c_generic", "crct10dif_pclmul", "crct10dif_generic", "aesni_intel",
+	"rtc_cmos", "rtc_efi", "crc32c_intel", "crc32c_generic", "crct10dif_generic",
 }
 
 // defaultModules is the whole list.
