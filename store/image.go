@@ -5,15 +5,17 @@ import "time"
 // An Image is a disk image that the appliance itself keeps. Its content lies
 // in the data directory, images/<uuid>.
 type Image struct {
-	UUID      string    `json:"uuid"`
-	Name      string    `json:"name"`
-	Size      int64     `json:"size"`             // bytes of the file
-	Format    string    `json:"format"`           // raw or qcow2, by content
-	Packed    string    `json:"packed,omitempty"` // gz, zst or xz, by content
-	SHA256    string    `json:"sha256"`
-	SHA512    string    `json:"sha512"`
-	Source    string    `json:"source,omitempty"` // file name or URL it came from
-	CreatedAt time.Time `json:"created_at"`
+	UUID   string `json:"uuid"`
+	Name   string `json:"name"`
+	Size   int64  `json:"size"`             // bytes of the file
+	Format string `json:"format"`           // raw or qcow2, by content
+	Packed string `json:"packed,omitempty"` // gz, zst or xz, by content
+	// VirtualSize is how many bytes the image takes on a disk; 0 for unknown.
+	VirtualSize int64     `json:"virtual_size,omitempty"`
+	SHA256      string    `json:"sha256"`
+	SHA512      string    `json:"sha512"`
+	Source      string    `json:"source,omitempty"` // file name or URL it came from
+	CreatedAt   time.Time `json:"created_at"`
 }
 
 // Images is the table of images, by UUID.
