@@ -79,7 +79,8 @@ type Driver interface {
 	Power(context.Context, PowerAction) error
 	// Boot reads the boot setting.
 	Boot(context.Context) (Boot, error)
-	// SetBoot sets the boot device. The caller reads it back.
+	// SetBoot sets the boot device; one of a zero Device clears the setting.
+	// The caller reads it back.
 	SetBoot(context.Context, Boot) error
 	// BootDevices lists the devices that SetBoot accepts.
 	BootDevices(context.Context) ([]BootDevice, error)

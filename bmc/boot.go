@@ -25,7 +25,7 @@ func (c *Client) Boot(ctx context.Context) (b Boot, err error) {
 	return b, err
 }
 
-// SetBoot sets the boot device, reads it back, and grades what it reads: a
+// SetBoot sets the boot device, or clears it when b has none, reads it back, and grades what it reads: a
 // wrong device or mode is an error, a setting that was taken for another
 // duration than asked (B-04) is noted.
 func (c *Client) SetBoot(ctx context.Context, b Boot) error {
@@ -97,7 +97,7 @@ func grade(want, got Boot) (wrong, note string) {
 	case want.Mode != "" && got.Mode != "" && got.Mode != want.Mode:
 		return "wrong boot mode", ""
 	case want.Persistent && !got.Persistent:
-		return "", fmt.Sprintf("the controller keeps boot device %s for one boot only; it is set again before each power-on", want.Device)
+		return "", fmt.Sprintf("the controller keeps boot device %s for one boot only", want.Device)
 	case !want.Persistent && got.Persistent:
 		return "", fmt.Sprintf("the controller keeps boot device %s for all boots, though it was asked for one", want.Device)
 	}
@@ -119,4 +119,9 @@ func (b Boot) String() string {
 	return fmt.Sprintf("%s (%s)", b.Device, how)
 }
 
-func setBootLabel(d BootDevice) string { return store.LabelBootDevice + ": " + string(d) }
+func setBootLabel(d BootDevice) string {
+	if d == "" {
+		d = "none"
+	}
+	return store.LabelBootDevice + ": " + string(d)
+}

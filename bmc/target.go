@@ -63,6 +63,18 @@ func (f *Fields) String(key, def string) string {
 	return def
 }
 
+// BoolOrString returns a key that is a truth value or a text: the text, or b
+// when it can be read as a truth value.
+func (f *Fields) BoolOrString(key string, def bool) (s string, b bool) {
+	if !f.Has(key) {
+		return "", def
+	}
+	if b, ok := ParseBool(f.info[key]); ok {
+		return "", b
+	}
+	return f.String(key, ""), def
+}
+
 // Required returns the text of a key; a missing one is a fault.
 func (f *Fields) Required(key string) string {
 	if !f.Has(key) {

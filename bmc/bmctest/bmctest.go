@@ -125,6 +125,12 @@ func bootDevice(t *testing.T, r Rig) {
 			}
 		}
 	}
+	if err := r.Driver.SetBoot(ctx, bmc.Boot{}); err != nil {
+		t.Errorf("clear: %v", err)
+	}
+	if got, err := r.Driver.Boot(ctx); !r.Unread && (err != nil || got.Device != "") {
+		t.Errorf("after clearing: got %s, %v, want none", got, err)
+	}
 	if err := r.Driver.SetBoot(ctx, bmc.Boot{Device: "gramophone"}); !errors.Is(err, bmc.ErrUnsupported) {
 		t.Errorf("unknown device: got %v, want ErrUnsupported", err)
 	}

@@ -168,7 +168,9 @@ func (d *Driver) SetBoot(ctx context.Context, b bmc.Boot) error {
 	if err := d.begin(ctx, SetBoot, b.String()); err != nil {
 		return err
 	}
-	if !slices.Contains(devices, b.Device) {
+	if b.Device == "" {
+		b = bmc.Boot{}
+	} else if !slices.Contains(devices, b.Device) {
 		return fmt.Errorf("fake controller: boot device %q: %w", b.Device, bmc.ErrUnsupported)
 	}
 	d.mu.Lock()

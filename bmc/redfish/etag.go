@@ -1,0 +1,105 @@
+package redfish
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// patch changes a resource. Controllers disagree about the If-Match header:
+// some insist on it (R-01), some compare it with the value in the body
+// instead of the header's, or without quotes (R-04), some refuse every value
+// (R-02). The forms are tried in that order, each with a fresh value, and the
+// one that worked is tried first the next time. No other error is met with
+// another try here.
+func (c *conn) patch(ctx context.Context, path string, payload any) error {
+	var tried []string
+	var first error
+	for i := range etagForms {
+		form := (c.etags + i) % len(etagForms)
+		value, err := c.etag(ctx, path, form)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(tried, value) {
+			continue
+		}
+		tried = append(tried, value)
+		var header map[string]string
+		if value != "" {
+			header = map[string]string{"If-Match": value}
+		}
+		_, err = c.do(ctx, http.MethodPatch, path, payload, header)
+		if err == nil {
+			c.etags = form
+			return nil
+		}
+		if first == nil {
+			first = err
+		}
+		if !isMismatch(err) {
+			return err
+		}
+	}
+	return first
+}
+
+// etagForms are the ways to state which version of a resource one means, from
+// the values in the answer's header and body.
+var etagForms = []func(header, body string) string{
+	func(header, _ string) string { return withoutSuffix(header) },
+	func(_, body string) string { return body },
+	func(header, body string) string { return unquoted(withoutSuffix(header), body) },
+	func(header, body string) string {
+		if header+body == "" {
+			return "*" // insists, but tells no value
+		}
+		return ""
+	},
+	func(string, string) string { return "" },
+}
+
+func (c *conn) etag(ctx context.Context, path string, form int) (string, error) {
+	var doc struct {
+		ETag text `json:"@odata.etag"`
+	}
+	x, err := c.do(ctx, http.MethodGet, path, nil, nil)
+	if err != nil {
+		return "", err
+	}
+	_ = json.Unmarshal(x.body, &doc) // the header's value remains
+	return etagForms[form](x.header.Get("ETag"), string(doc.ETag)), nil
+}
+
+// withoutSuffix removes what a web server in front adds to a tag when it
+// would compress the resource (R-03).
+func withoutSuffix(tag string) string {
+	return strings.Replace(tag, `-gzip"`, `"`, 1)
+}
+
+// unquoted returns the first of the tags that is not empty as bare text.
+func unquoted(tags ...string) string {
+	for _, tag := range tags {
+		if s := strings.Trim(strings.TrimPrefix(tag, "W/"), `"`); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// isMismatch reports whether a controller refused a request for its If-Match
+// header, or for having none.
+func isMismatch(err error) bool {
+	var e *statusError
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.status {
+	case http.StatusPreconditionFailed, http.StatusPreconditionRequired, http.StatusTooManyRequests:
+		return true
+	}
+	return e.status >= 400 && e.status < 500 && e.says(needsETag)
+}
