@@ -28,6 +28,8 @@ type ConfigDrive struct {
 	Node    string `json:"node"`
 	Content []byte `json:"content"`       // gzip of an ISO 9660 image labelled config-2, or of a FAT one
 	URL     string `json:"url,omitempty"` // instead of Content: where the agent shall get it
+	// Source is the JSON that Content is still to be made of.
+	Source []byte `json:"source,omitempty"`
 }
 
 // ConfigDrives is the table of config drives, by node UUID.

@@ -1,3 +1,125 @@
-// Package conductor runs workflows on nodes, one at a time per node, and
-// survives being killed at any moment.
 package conductor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"bessemer/bmc"
+	"bessemer/pxe"
+	"bessemer/store"
+)
+
+// A Conductor runs workflows.
+type Conductor struct {
+	config    Config
+	db        *store.DB
+	log       zerolog.Logger
+	workflows map[string]*Workflow
+	queue     *queue
+	index     *index
+	agents    *agents
+	found     *discovery
+	loaded    error // what went wrong when the index was first read
+
+	mu      sync.Mutex
+	timers  map[string]*time.Timer        // wake-ups, by node
+	cancels map[string]context.CancelFunc // of the step that runs now, by node
+
+	// crash is called at named points of the journal; tests die there.
+	crash func(step, point string)
+}
+
+var (
+	_ API        = (*Conductor)(nil)
+	_ pxe.Booter = (*Conductor)(nil)
+)
+
+// New returns a conductor. It answers requests and boot servers at once, but
+// runs nothing before Run is called.
+func New(c Config) *Conductor {
+	c.setDefaults()
+	cond := &Conductor{
+		config: c, db: c.DB, log: c.Log,
+		workflows: map[string]*Workflow{},
+		queue:     newQueue(),
+		index:     newIndex(),
+		agents:    newAgents(),
+		found:     newDiscovery(),
+		timers:    map[string]*time.Timer{},
+		cancels:   map[string]context.CancelFunc{},
+		crash:     func(string, string) {},
+	}
+	for _, w := range allWorkflows {
+		cond.workflows[w.Name] = w
+	}
+	cond.loaded = cond.index.load(c.DB)
+	return cond
+}
+
+// allWorkflows lists the workflows of this release.
+var allWorkflows = []*Workflow{
+	&Verify, &Deploy, &Rebuild, &FakeDeploy, &FakeRebuild, &Undeploy, &Clean, &ManualClean,
+	&PowerOn, &PowerOff, &PowerCycle, &SoftPowerOff, &SoftPowerCycle,
+}
+
+// Run goes on with the runs that the last process left, and runs steps, wake-
+// ups and power sync until ctx ends. It returns when all its goroutines have.
+func (c *Conductor) Run(ctx context.Context) error {
+	if c.loaded != nil {
+		return fmt.Errorf("conductor: read nodes and ports: %w", c.loaded)
+	}
+	if err := c.clearTemp(); err != nil {
+		return err
+	}
+	if err := c.resume(ctx); err != nil {
+		return fmt.Errorf("conductor: resume: %w", err)
+	}
+	defer c.stopTimers()
+	var wg sync.WaitGroup
+	wg.Go(func() { c.syncPower(ctx) })
+	wg.Go(func() { c.saveDiscovered(ctx) })
+	c.queue.run(ctx, c.config.Workers, c.advance)
+	wg.Wait()
+	c.agents.close()
+	return nil
+}
+
+// Types returns the enabled hardware types.
+func (c *Conductor) Types() bmc.Types { return c.config.Types }
+
+// Hostname returns the conductor's name, which is the holder of reservations.
+func (c *Conductor) Hostname() string { return c.config.Hostname }
+
+// NodeChanged tells that a client has changed or deleted a node or its ports.
+func (c *Conductor) NodeChanged(node string) {
+	if gone := c.refresh(node); gone {
+		c.config.BMC.Forget(node)
+		c.agents.forget(node)
+	}
+}
+
+// refresh brings the boot index up to date with the store.
+func (c *Conductor) refresh(node string) (gone bool) {
+	gone, err := c.index.reload(c.db, node)
+	if err != nil {
+		c.log.Error().Err(err).Str("node", node).Msg("read node for boot answers")
+	}
+	return gone
+}
+
+// temp returns the directory for short-lived files, which may hold secrets.
+func (c *Conductor) temp() string { return filepath.Join(c.config.Dir, "tmp") }
+
+// clearTemp removes what a killed process left behind.
+func (c *Conductor) clearTemp() error {
+	if err := os.RemoveAll(c.temp()); err != nil {
+		return fmt.Errorf("clear short-lived files: %w", err)
+	}
+	return nil
+}

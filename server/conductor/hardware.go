@@ -1,0 +1,156 @@
+package conductor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"bessemer/bmc"
+	"bessemer/store"
+)
+
+// reachable reads the power state, for the state itself and to see whether
+// the controller answers.
+func reachable(ctx context.Context, t *Task) error {
+	client, err := t.BMC()
+	if err != nil {
+		return final(err)
+	}
+	s, err := client.PowerState(bmc.Quiet(ctx))
+	if err != nil {
+		return hint(err)
+	}
+	t.setPower(s)
+	return nil
+}
+
+// powerOff turns the machine off, whatever runs on it.
+func powerOff(ctx context.Context, t *Task) error {
+	client, err := t.BMC()
+	if err != nil {
+		return final(err)
+	}
+	if err := client.PowerOff(ctx); err != nil {
+		return hint(err)
+	}
+	t.forgetAgent()
+	t.setPower(store.PowerOff)
+	return nil
+}
+
+// powerOn turns the machine on. Controllers that keep no boot device (B-04)
+// have been told it just before.
+func powerOn(ctx context.Context, t *Task) error {
+	client, err := t.BMC()
+	if err != nil {
+		return final(err)
+	}
+	if err := client.PowerOn(ctx); err != nil {
+		return hint(err)
+	}
+	t.setPower(store.PowerOn)
+	return nil
+}
+
+// reboot starts the machine for the ramdisk. The steps before have turned it
+// off, so nothing of an earlier boot can speak while the agent's token is
+// cleared; and a start that was noted and is seen to have happened is not
+// done a second time.
+func reboot(ctx context.Context, t *Task) error {
+	client, err := t.BMC()
+	if err != nil {
+		return final(err)
+	}
+	if t.Run.Ramdisk == nil {
+		return back("set-ramdisk-dhcp")
+	}
+	if t.Run.Ramdisk.BootedAt.IsZero() {
+		t.forgetAgent()
+		t.Run.Ramdisk.Boots++
+		t.Run.Ramdisk.BootedAt = time.Now()
+		if err := t.Checkpoint(ctx); err != nil {
+			return err
+		}
+	} else if s, err := client.PowerState(bmc.Quiet(ctx)); err == nil && s == store.PowerOn {
+		t.setPower(s)
+		return nil
+	}
+	if err := client.Reboot(ctx); err != nil {
+		return hint(err)
+	}
+	t.setPower(store.PowerOn)
+	return nil
+}
+
+// powerOffAfterFailure turns a node off whose workflow failed, so that a half
+// written disk does not boot and the ramdisk does not linger.
+func powerOffAfterFailure(ctx context.Context, t *Task) error {
+	if t.c.config.KeepPowerOnError || !t.touched() {
+		return nil
+	}
+	return powerOff(ctx, t)
+}
+
+// touched reports whether the run has come so far as to act on the machine.
+func (t *Task) touched() bool {
+	for _, s := range t.Run.Steps {
+		if s.Name == "power-off" {
+			return true
+		}
+	}
+	return false
+}
+
+// setBootPXE has the machine boot from the network once.
+func setBootPXE(ctx context.Context, t *Task) error {
+	return t.setBoot(ctx, bmc.Boot{Device: bmc.PXE, Mode: bootMode(t.Node)})
+}
+
+// setBootDisk has the machine boot from its disk from now on. It is set even
+// where the override for the network was for one boot only: some controllers
+// keep it for all.
+func setBootDisk(ctx context.Context, t *Task) error {
+	return t.setBoot(ctx, bmc.Boot{Device: bmc.Disk, Mode: bootMode(t.Node), Persistent: true})
+}
+
+func (t *Task) setBoot(ctx context.Context, b bmc.Boot) error {
+	client, err := t.BMC()
+	if err != nil {
+		return final(err)
+	}
+	if err := client.SetBoot(ctx, b); err != nil {
+		return hint(err)
+	}
+	return nil
+}
+
+// setPower records a power state that was seen; "" is one that could not be
+// made out.
+func (t *Task) setPower(s store.PowerState) {
+	if s == "" {
+		return
+	}
+	t.Change(func(n *store.Node) { n.PowerState = s })
+}
+
+// forgetAgent clears what is known of the agent: the boot that it was of is
+// over.
+func (t *Task) forgetAgent() {
+	t.Change(func(n *store.Node) { n.Agent = store.Agent{} })
+}
+
+// hint adds what to do to an error of a controller.
+func hint(err error) error {
+	switch {
+	case errors.Is(err, bmc.ErrCredentials):
+		return final(fmt.Errorf("%w; correct user and password in driver_info", err))
+	case errors.Is(err, bmc.ErrTLS):
+		return final(fmt.Errorf("%w; trust its certificate in driver_info", err))
+	case errors.Is(err, bmc.ErrUnsupported):
+		return final(err)
+	case errors.Is(err, bmc.ErrUnreachable):
+		return fmt.Errorf("%w; check the controller's address, network and power", err)
+	}
+	return err
+}

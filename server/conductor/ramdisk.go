@@ -1,0 +1,60 @@
+package conductor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"bessemer/store"
+)
+
+// awaitAgent waits for the ramdisk's first heartbeat. A machine that gives no
+// sign of life for a while is started again: controllers that take a boot
+// device and do not heed it are common (B-01).
+func awaitAgent(_ context.Context, t *Task) error {
+	boot := t.Run.Ramdisk
+	if boot == nil || boot.BootedAt.IsZero() {
+		return back("power-off")
+	}
+	if t.Node.Agent.URL != "" {
+		if mode := t.c.index.bootMode(t.Node.UUID); mode != "" {
+			t.Change(func(n *store.Node) { n.BootMode = mode })
+		}
+		return nil
+	}
+	since := boot.BootedAt
+	seen := t.c.index.lastSeen(t.Node.UUID)
+	if seen.At.After(since) {
+		since = seen.At
+	}
+	limit := t.Limits().Boot
+	if idle := time.Since(since); idle < limit {
+		return pause(awaited(seen, boot.BootedAt), limit-idle)
+	}
+	if boot.Boots > t.Limits().BootRetries {
+		return final(fmt.Errorf("the ramdisk has not called: %d starts, each %v without a sign of life; %s",
+			boot.Boots, limit, t.c.lastSeen(t)))
+	}
+	return back("power-off")
+}
+
+// awaited says what a starting machine is expected to do next.
+func awaited(seen sighting, booted time.Time) string {
+	if !seen.At.After(booted) {
+		return "the node to ask for an address (no packet since it was started)"
+	}
+	return "the ramdisk's first heartbeat (last seen: " + seen.What + ")"
+}
+
+// lastSeen says, for people, what was last heard of a run's node.
+func (c *Conductor) lastSeen(t *Task) string {
+	seen := c.index.lastSeen(t.Node.UUID)
+	last := t.Node.Agent.LastHeartbeat
+	switch {
+	case !last.IsZero():
+		return fmt.Sprintf("last heartbeat at %s; look at the node's console", last.UTC().Format(time.RFC3339))
+	case seen.At.IsZero() || t.Run.Ramdisk != nil && seen.At.Before(t.Run.Ramdisk.BootedAt):
+		return "nothing was seen of the node, not even a DHCP request: check its boot order, its cabling and the port's MAC address"
+	}
+	return fmt.Sprintf("last seen: %s at %s; look at the node's console", seen.What, seen.At.UTC().Format(time.RFC3339))
+}
