@@ -11,9 +11,6 @@ import (
 // giveBoot is the plugin "bessemer-boot": it adds what to boot.
 func (s *Server) giveBoot(req, resp *dhcpv4.DHCPv4) (*dhcpv4.DHCPv4, bool) {
 	x := s.exchange(req)
-	if req.MessageType() == dhcpv4.MessageTypeInform {
-		return resp, true
-	}
 	b := bootFor(x.client, s.cfg.BaseURL, s.cfg.HasFile)
 	if b.file == "" && x.client.wants != wantsNothing && !x.client.noBoot {
 		s.complain("no boot program for "+x.client.arch.String(),
@@ -22,6 +19,10 @@ func (s *Server) giveBoot(req, resp *dhcpv4.DHCPv4) (*dhcpv4.DHCPv4, bool) {
 	}
 	if s.cfg.Mode == Proxy {
 		return s.proxyBoot(x, req, resp, b)
+	}
+	if b.file == "" || req.MessageType() == dhcpv4.MessageTypeInform {
+		resp.ServerIPAddr = netIP(netip.IPv4Unspecified()) // no next-server where there is nothing to fetch
+		return resp, true
 	}
 	setBoot(resp, b, s.cfg.Address)
 	return resp, true

@@ -95,6 +95,8 @@ func arch(req *dhcpv4.DHCPv4) pxe.Arch {
 		a = pxe.Arch(raw[0])<<8 | pxe.Arch(raw[1])
 	} else if v, ok := strings.CutPrefix(printable(req.Options.Get(dhcpv4.OptionClassIdentifier)), vendorPXE+":Arch:"); ok && len(v) >= 5 {
 		a = archDigits(v[:5])
+	} else if printable(req.Options.Get(dhcpv4.OptionClassIdentifier)) == vendorPXE {
+		a = pxe.BIOS // a ROM from before PXE 2.1
 	}
 	if a == pxe.BIOS && len(req.ClientHWAddr) == 6 {
 		for _, oui := range piOUIs {
