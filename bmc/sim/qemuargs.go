@@ -118,7 +118,10 @@ func (c QEMUConfig) args(boot bmc.Boot) []string {
 			"-drive", "if=pflash,unit=1,format=raw,file="+opt(c.vars()))
 	}
 	if c.Kernel != "" {
-		a = append(a, "-kernel", c.Kernel, "-initrd", c.Initrd, "-append", c.Append)
+		a = append(a, "-kernel", c.Kernel, "-append", c.Append)
+	}
+	if c.Initrd != "" {
+		a = append(a, "-initrd", c.Initrd)
 	}
 	return append(a, c.devices(bootOrder(boot.Device))...)
 }
