@@ -49,9 +49,9 @@ func (c *Conductor) File(_ context.Context, token, name string) (*pxe.File, erro
 	f := &pxe.File{Node: n.uuid, Run: n.run, Trace: n.trace}
 	var err error
 	switch {
-	case name == "image" && n.image != "":
+	case name == pxe.FileImage && n.image != "":
 		err = c.openImage(f, n.image)
-	case name == "configdrive":
+	case name == pxe.FileDrive:
 		err = c.openDrive(f, n.uuid)
 	default:
 		err = pxe.ErrNoFile
@@ -106,21 +106,16 @@ func (c *Conductor) Scope(node string) store.Scope {
 	return store.Scope{Node: n.uuid, Run: n.run, Trace: n.trace, Step: n.step}
 }
 
-// recallSightings takes from the messages of a run what was last heard of its
-// node before the restart.
+// recallSightings takes from the newest messages of a run's node what was last
+// heard of it before the restart.
 func (c *Conductor) recallSightings(r *store.Run) {
-	err := c.db.View(func(tx *store.Tx) error {
-		for m, err := range store.Messages.Where(tx, "trace", r.Trace) {
-			if err != nil {
-				return err
-			}
-			if m.Node == r.Node && m.From == store.NodeP {
-				c.index.recall(r.Node, m.Label, m.Time)
-			}
-		}
-		return nil
-	})
+	ms, err := c.db.LastNodeMessages(r.Node, 200)
 	if err != nil {
 		c.log.Error().Err(err).Uint64("run", r.ID).Msg("read messages of a run")
+	}
+	for _, m := range ms {
+		if m.Run == r.ID && m.From == store.NodeP {
+			c.index.recall(r.Node, m.Label, m.Time)
+		}
 	}
 }

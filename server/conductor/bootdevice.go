@@ -68,7 +68,7 @@ func (c *Conductor) client(ctx context.Context, node string) (*bmc.Client, conte
 // process is cleared at the next start.
 func (c *Conductor) withLock(node, why string, fn func(*store.Node) error) error {
 	var held *store.Node
-	err := c.db.Update(func(tx *store.Tx) error {
+	err := c.db.Batch(func(tx *store.Tx) error {
 		n, err := findNode(tx, node)
 		if err != nil {
 			return err
@@ -90,7 +90,7 @@ func (c *Conductor) withLock(node, why string, fn func(*store.Node) error) error
 
 // unlock gives a node's lock back, if it is still the one that was taken.
 func (c *Conductor) unlock(held *store.Node) {
-	err := c.db.Update(func(tx *store.Tx) error {
+	err := c.db.Batch(func(tx *store.Tx) error {
 		n, err := findNode(tx, held.UUID)
 		if err != nil {
 			return err

@@ -20,7 +20,7 @@ type Config struct {
 	DB     *store.DB
 	BMC    *bmc.Pool
 	Types  bmc.Types
-	Images ImageStore // images.Store
+	Images ImageStore   // images.Store
 	Policy fetch.Policy // for config drive URLs
 	// BaseURL is how machines reach the provisioning listener:
 	// "http://192.0.2.1:6386".

@@ -43,11 +43,11 @@ func (d *discovery) add(m pxe.Machine) {
 	}
 	r.LastSeen, r.LastWhat = now, clip(m.What, 100)
 	r.Count++
-	update(r, m)
+	tellOf(r, m)
 }
 
-// update takes over what a machine tells; what it leaves out stays.
-func update(r *store.Discovered, m pxe.Machine) {
+// tellOf takes over what a machine tells; what it leaves out stays.
+func tellOf(r *store.Discovered, m pxe.Machine) {
 	for field, v := range map[*string]string{
 		&r.UUID: m.UUID, &r.Arch: m.Arch.String(), &r.VendorClass: m.VendorClass, &r.UserClass: m.UserClass,
 	} {

@@ -9,6 +9,7 @@ import (
 
 	"bessemer/agent/fetch"
 	"bessemer/agent/wire"
+	"bessemer/pxe"
 	"bessemer/pxe/images"
 	"bessemer/store"
 )
@@ -56,7 +57,7 @@ func (t *Task) imageInfo() (wire.ImageInfo, error) {
 		URLs: []string{t.text("image_url")},
 	}
 	if t.text("image") != "" {
-		info.URLs = []string{t.fileURL("image")}
+		info.URLs = []string{t.fileURL(pxe.FileImage)}
 	}
 	drive, err := t.c.configDrive(t.Node.UUID)
 	if err != nil {
@@ -67,14 +68,14 @@ func (t *Task) imageInfo() (wire.ImageInfo, error) {
 	case drive.URL != "":
 		info.ConfigDrive = drive.URL
 	default:
-		info.ConfigDrive = t.fileURL("configdrive")
+		info.ConfigDrive = t.fileURL(pxe.FileDrive)
 	}
 	return info, nil
 }
 
 // fileURL is where the node gets a file of this boot.
 func (t *Task) fileURL(name string) string {
-	return strings.TrimSuffix(t.c.config.BaseURL, "/") + "/boot/file/" + t.Run.Ramdisk.Token + "/" + name
+	return pxe.FileURL(strings.TrimSuffix(t.c.config.BaseURL, "/"), t.Run.Ramdisk.Token, name)
 }
 
 func getDeploySteps(ctx context.Context, t *Task) error {

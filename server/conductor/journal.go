@@ -3,7 +3,6 @@ package conductor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -68,9 +67,6 @@ func (c *Conductor) next(ctx context.Context, t *Task, step string) error {
 // one transaction, after the messages that led there. It is errStale when
 // the run is no longer as it was when the step began.
 func (c *Conductor) save(ctx context.Context, t *Task, change func(*store.Run)) error {
-	if err := c.db.Flush(); err != nil {
-		return fmt.Errorf("save messages: %w", err)
-	}
 	if change != nil {
 		change(t.Run)
 	}
@@ -138,9 +134,6 @@ func (t *Task) saved() { t.was, t.changes, t.writes = journalOf(t.Run), nil, nil
 // finish ends the run: state, target, lock and the workflow that follows, in
 // one transaction.
 func (c *Conductor) finish(ctx context.Context, t *Task) error {
-	if err := c.db.Flush(); err != nil {
-		return fmt.Errorf("save messages: %w", err)
-	}
 	t.Run.Outcome, t.Run.Ended = store.OK, time.Now()
 	if t.Run.Ending != "" {
 		t.Run.Outcome = t.Run.Ending
@@ -149,7 +142,7 @@ func (c *Conductor) finish(ctx context.Context, t *Task) error {
 	t.Run.Progress, t.Run.Ramdisk = nil, nil
 	t.Change(func(n *store.Node) { t.conclude(n) })
 	var from, to store.ProvisionState
-	err := c.db.Update(func(tx *store.Tx) error {
+	err := c.db.Batch(func(tx *store.Tx) error {
 		n, err := t.fresh(tx)
 		if err != nil {
 			return err

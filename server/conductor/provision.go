@@ -196,7 +196,7 @@ func (c *Conductor) manage(ctx context.Context, n *store.Node) error {
 // moveTo changes a node's state where nothing has to be done for it.
 func (c *Conductor) moveTo(ctx context.Context, n *store.Node, verb string, to store.ProvisionState) error {
 	var from store.ProvisionState
-	err := c.db.Update(func(tx *store.Tx) error {
+	err := c.db.Batch(func(tx *store.Tx) error {
 		n, err := findNode(tx, n.UUID)
 		if err != nil {
 			return err
@@ -261,7 +261,7 @@ func checkCleanSteps(r ProvisionRequest) error {
 
 // abort sends a run that waits through the steps that tidy up.
 func (c *Conductor) abort(ctx context.Context, n *store.Node) error {
-	err := c.db.Update(func(tx *store.Tx) error {
+	err := c.db.Batch(func(tx *store.Tx) error {
 		n, err := findNode(tx, n.UUID)
 		if err != nil {
 			return err

@@ -39,16 +39,13 @@ func (c *Conductor) start(tx *store.Tx, n *store.Node, w *Workflow, trace string
 
 // startRun begins a run of w on the node that ident names. check is given the
 // node as it is in the transaction, and may refuse or change it and write
-// more; it may not do anything else, since the transaction may fail.
+// more.
 func (c *Conductor) startRun(ctx context.Context, ident string, w *Workflow, args map[string]any,
 	check func(*store.Tx, *store.Node) error,
 ) (*store.Run, error) {
-	if err := c.db.Flush(); err != nil {
-		return nil, fmt.Errorf("save messages: %w", err)
-	}
 	var r *store.Run
 	var from, to store.ProvisionState
-	err := c.db.Update(func(tx *store.Tx) error {
+	err := c.db.Batch(func(tx *store.Tx) error {
 		n, err := findNode(tx, ident)
 		if err != nil {
 			return err

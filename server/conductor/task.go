@@ -41,7 +41,7 @@ func (t *Task) Change(fn func(*store.Node)) {
 	t.changes = append(t.changes, fn)
 }
 
-// Write has fn run in the transaction that saves the step. It may run twice.
+// Write has fn run in the transaction that saves the step.
 func (t *Task) Write(fn func(*store.Tx) error) { t.writes = append(t.writes, fn) }
 
 // Checkpoint saves what the step has changed so far: the intent, before an

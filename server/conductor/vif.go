@@ -87,7 +87,7 @@ func (c *Conductor) DetachVIF(_ context.Context, node, vif string) error {
 
 // changeVIFs changes one port of a node; change says which.
 func (c *Conductor) changeVIFs(node string, change func([]*store.Port) (*store.Port, error)) error {
-	return c.db.Update(func(tx *store.Tx) error {
+	return c.db.Batch(func(tx *store.Tx) error {
 		n, err := findNode(tx, node)
 		if err != nil {
 			return err
