@@ -4,16 +4,18 @@ package main_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // checkDisk compares the machine's disk with the image, byte by byte, and
-// looks for the config drive. Other disks must still be empty.
+// looks for the config drive. Other disks must still be untouched.
 //
 // Only the partition table may differ, as it must: its primary copy (sectors 1
 // to 33) has one partition more and names the disk's end, its backup has left
@@ -31,36 +33,63 @@ func (n *node) checkDisk(t *testing.T) {
 	size := fi.Size()
 	compare(t, n.name, img, disk, 0, 440) // boot code; the rest of the MBR tells the disk's size
 	compare(t, n.name, img, disk, 34*sector, size-33*sector)
-	checkPartitions(t, img, disk)
-
-	if !hasConfigDrive(t, disk, size) {
-		t.Errorf("%s: no config drive behind the image", n.name)
-	}
+	checkPartitions(t, n.name, img, disk)
 	for _, d := range disks[1:] {
-		if !empty(t, d.Path) {
+		if !untouched(t, d.Path) {
 			t.Errorf("%s: disk %s was written to, and is not the one to be deployed", n.name, d.Serial)
 		}
 	}
 }
 
-// checkPartitions expects every partition of the image on the disk, unchanged.
-// An entry has 128 bytes; its name may be compared with the rest.
-func checkPartitions(t *testing.T, img, disk io.ReaderAt) {
+// checkPartitions expects every partition of the image on the disk, unchanged,
+// and one more that holds the config drive.
+func checkPartitions(t *testing.T, name string, img, disk io.ReaderAt) {
 	t.Helper()
-	table := func(r io.ReaderAt) []byte {
-		b := make([]byte, 128*128)
-		if _, err := r.ReadAt(b, 1024); err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
-	want, got := table(img), table(disk)
-	for i := 0; i < len(want); i += 128 {
-		entry := want[i : i+128]
-		if !bytes.Equal(entry, make([]byte, 128)) && !bytes.Equal(entry, got[i:i+128]) {
-			t.Errorf("partition %d of the image is not on the disk as it was", i/128+1)
+	want, got := partitions(t, img), partitions(t, disk)
+	for i, entry := range want {
+		if !bytes.Equal(entry, empty) && !bytes.Equal(entry, got[i]) {
+			t.Errorf("%s: partition %d of the image is not on the disk as it was", name, i+1)
 		}
 	}
+	for i, entry := range got {
+		if !bytes.Equal(entry, empty) && bytes.Equal(want[i], empty) && isConfigDrive(t, disk, entry) {
+			return
+		}
+	}
+	t.Errorf("%s: no partition of the disk holds a config drive", name)
+}
+
+const entrySize = 128
+
+var empty = make([]byte, entrySize)
+
+// partitions returns the entries of a disk's primary GPT.
+func partitions(t *testing.T, r io.ReaderAt) (entries [][]byte) {
+	t.Helper()
+	b := make([]byte, 128*entrySize)
+	if _, err := r.ReadAt(b, 1024); err != nil {
+		t.Fatal(err)
+	}
+	for e := range slices.Chunk(b, entrySize) {
+		entries = append(entries, e)
+	}
+	return entries
+}
+
+// isConfigDrive reports whether a partition has the volume label of a config
+// drive, in ISO 9660 or FAT.
+func isConfigDrive(t *testing.T, disk io.ReaderAt, entry []byte) bool {
+	t.Helper()
+	b := make([]byte, 40<<10)
+	if _, err := disk.ReadAt(b, int64(binary.LittleEndian.Uint64(entry[32:]))*512); err != nil {
+		t.Fatal(err)
+	}
+	for _, label := range [][]byte{b[32808:32840], b[43:54], b[71:82]} {
+		if strings.EqualFold(string(bytes.TrimRight(label, " \x00")), "config-2") {
+			return true
+		}
+	}
+	return false
 }
 
 // compare reports the first difference between from and to.
@@ -87,30 +116,9 @@ func compare(t *testing.T, name string, a, b io.ReaderAt, from, to int64) {
 	}
 }
 
-// hasConfigDrive reports whether the volume label of a config drive, of ISO
-// 9660 or FAT, is at a multiple of a MiB behind the offset.
-func hasConfigDrive(t *testing.T, r io.ReaderAt, from int64) bool {
-	t.Helper()
-	for at := from / (1 << 20) * (1 << 20); ; at += 1 << 20 {
-		b := make([]byte, 40<<10)
-		_, err := r.ReadAt(b, at)
-		if err != nil && !errors.Is(err, io.EOF) {
-			t.Fatal(err)
-		}
-		for _, label := range [][]byte{b[32808:32840], b[43:54], b[71:82]} {
-			if strings.EqualFold(string(bytes.TrimRight(label, " \x00")), "config-2") {
-				return true
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return false
-		}
-	}
-}
-
-// empty reports whether nothing but zeros is in a file, reading only what it
+// untouched reports whether nothing but zeros is in a file, reading only what it
 // has allocated.
-func empty(t *testing.T, path string) bool {
+func untouched(t *testing.T, path string) bool {
 	t.Helper()
 	f := openFile(t, path)
 	buf := make([]byte, 1<<20)
