@@ -1,0 +1,144 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"bessemer/store"
+)
+
+const (
+	maxFollowers  = 256
+	eventBatch    = 256
+	eventDeadline = 10 * time.Second // to take an event
+	beat          = 15 * time.Second // between signs of life
+)
+
+// streamEvents sends messages as they are recorded, as server-sent events
+// whose id is the message's number. A client that comes back with
+// Last-Event-ID (browsers do) or ?after= misses none; one that does not read
+// is disconnected, and may come back.
+func streamEvents(c *call) error {
+	if err := c.only("node", "trace", "run", "after"); err != nil {
+		return err
+	}
+	keep, err := c.eventFilter()
+	if err != nil {
+		return err
+	}
+	after, err := c.eventStart()
+	if err != nil {
+		return err
+	}
+	if c.api.followers.Add(1) > maxFollowers {
+		c.api.followers.Add(-1)
+		return refuse(http.StatusServiceUnavailable, "There are too many event streams")
+	}
+	defer c.api.followers.Add(-1)
+	h := c.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no")
+	s := &stream{c: c, rc: http.NewResponseController(c.w)}
+	c.w.WriteHeader(http.StatusOK)
+	s.follow(after, keep)
+	return nil
+}
+
+// eventStart is the number of the last message that the client has.
+func (c *call) eventStart() (uint64, error) {
+	s := c.r.Header.Get("Last-Event-ID")
+	if s == "" {
+		var ok bool
+		if s, ok = c.param("after"); !ok {
+			return c.api.db.LastMessage(), nil
+		}
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0, invalid("Invalid event id %s: it must be a number", shown(s))
+	}
+	return n, nil
+}
+
+func (c *call) eventFilter() (func(*store.Message) bool, error) {
+	node, trace := "", c.query.Get("trace")
+	if ident, ok := c.param("node"); ok {
+		n, err := c.findNode(ident)
+		if err != nil {
+			return nil, err
+		}
+		node = n.UUID
+	}
+	run, err := c.number("run", 0)
+	return func(m *store.Message) bool {
+		return (node == "" || m.Node == node) && (trace == "" || m.Trace == trace) && (run == 0 || m.Run == uint64(run))
+	}, err
+}
+
+// A stream is one client's event stream.
+type stream struct {
+	c  *call
+	rc *http.ResponseController
+}
+
+// follow sends messages until the client goes or does not take them.
+func (s *stream) follow(after uint64, keep func(*store.Message) bool) {
+	more := s.c.api.db.Notify(s.c.ctx)
+	alive := time.NewTicker(beat)
+	defer alive.Stop()
+	if !s.write(": connected\nretry: 2000\n\n") {
+		return
+	}
+	for {
+		var ok, all bool
+		if after, all, ok = s.batch(after, keep); !ok {
+			return
+		}
+		if !all {
+			continue
+		}
+		select {
+		case <-s.c.ctx.Done():
+			return
+		case <-alive.C:
+			if !s.write(": alive\n\n") {
+				return
+			}
+		case <-more:
+		}
+	}
+}
+
+// batch sends the next messages behind after. It returns how far it has come,
+// and whether that is all there is.
+func (s *stream) batch(after uint64, keep func(*store.Message) bool) (upto uint64, all, ok bool) {
+	looked := 0
+	ms, err := s.c.api.db.MessagesAfter(after, eventBatch, func(m *store.Message) bool {
+		looked++
+		after = m.Seq
+		return keep(m)
+	})
+	if err != nil {
+		s.c.api.log.Error().Err(err).Msg("read messages for an event stream")
+		return after, true, false
+	}
+	for i := range ms {
+		raw, err := json.Marshal(&ms[i])
+		if err != nil || !s.write(fmt.Sprintf("id: %d\nevent: message\ndata: %s\n\n", ms[i].Seq, raw)) {
+			return after, true, false
+		}
+	}
+	return after, len(ms) < eventBatch, true
+}
+
+// write sends text now, or says that the client does not take it.
+func (s *stream) write(text string) bool {
+	_ = s.rc.SetWriteDeadline(time.Now().Add(eventDeadline))
+	if _, err := s.c.w.Write([]byte(text)); err != nil {
+		return false
+	}
+	return s.rc.Flush() == nil
+}
