@@ -61,7 +61,8 @@ func (s *System) start(ctx context.Context) {
 	s.reapChildren(ctx)
 	s.warn(s.loadModules(ctx))
 	s.warn(mountAll(moduleMounts)) // their file systems may be modules
-	s.Network = newNetwork(s.Cmdline.BootMAC, s.say)
+	s.task("buttons", func() error { return s.watchButtons(ctx) })
+	s.Network = newNetwork(s.Cmdline.BootMAC, s.Cmdline.CollectLLDP, s.say)
 	s.task("network", func() error { return s.Network.run(ctx) })
 }
 

@@ -194,6 +194,7 @@ func openUevents() (*os.File, error) {
 // watch loads drivers for devices as they appear, until ctx ends.
 func (d *devices) watch(ctx context.Context, events *os.File) error {
 	defer d.wait()
+	defer events.Close() // twice is harmless
 	defer context.AfterFunc(ctx, func() { events.Close() })()
 	buf := make([]byte, 64<<10)
 	for {

@@ -15,18 +15,20 @@ import (
 // up: a cable may be plugged in, a switch port may begin to forward a minute
 // after its link came up (quirks D-07, D-08).
 type Network struct {
-	bootMAC net.HardwareAddr
-	say     func(string, ...any)
-	dns     resolver
+	bootMAC    net.HardwareAddr
+	say        func(string, ...any)
+	dns        resolver
+	lldp       bool // listen for it
+	neighbours neighbours
 
 	mu      sync.Mutex
 	links   map[int]*link // by interface index
 	changed chan struct{} // closed and replaced when an address came or went
 }
 
-func newNetwork(bootMAC net.HardwareAddr, say func(string, ...any)) *Network {
+func newNetwork(bootMAC net.HardwareAddr, lldp bool, say func(string, ...any)) *Network {
 	return &Network{
-		bootMAC: bootMAC, say: say, dns: resolver{path: "/etc/resolv.conf", servers: map[int][]net.IP{}},
+		bootMAC: bootMAC, say: say, lldp: lldp, neighbours: neighbours{heard: map[string][][2]any{}}, dns: resolver{path: "/etc/resolv.conf", servers: map[int][]net.IP{}},
 		links: map[int]*link{}, changed: make(chan struct{}),
 	}
 }
@@ -55,6 +57,9 @@ func (n *Network) run(ctx context.Context) error {
 			}
 			if l := n.update(u); l != nil {
 				tasks.Go(func() { n.serve(ctx, l) })
+				if n.lldp {
+					tasks.Go(func() { n.listenLLDP(ctx, l) })
+				}
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -35,6 +36,11 @@ type Linux struct {
 	o    LinuxOptions
 	root string // "/", or a copy of /sys and /proc in tests
 	net  func() ([]card, error)
+	bmc  struct {
+		mu     sync.Mutex
+		known  bool
+		v4, v6 string
+	}
 }
 
 var _ Machine = (*Linux)(nil)

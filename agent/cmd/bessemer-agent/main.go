@@ -66,6 +66,7 @@ func inRamdisk(ctx context.Context, s *boot.System) error {
 	machine := hw.NewLinux(hw.LinuxOptions{
 		BootMAC: s.Network.BootMAC(),
 		Settle:  s.Settle,
+		LLDP:    s.Network.LLDP,
 		Logs:    map[string]func() []byte{"console": s.Console.Log, "agent": log.Bytes},
 	})
 	sayDisks(ctx, machine, s.Console)
