@@ -4,6 +4,7 @@ package hw
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -106,17 +107,31 @@ func (e linuxEFI) Delete(number int) error {
 	return nil
 }
 
-// reorder changes BootOrder, if there is anything to change.
+// lasting are the attributes of variables that booting needs (UEFI 2.10,
+// section 3.3).
+const lasting = efi.AttributeNonVolatile | efi.AttributeBootserviceAccess | efi.AttributeRuntimeAccess
+
+// reorder changes BootOrder, if there is anything to change. The library's own
+// function refuses to write an order that names an entry which firmware wrote
+// badly; that is no reason here.
 func (e linuxEFI) reorder(change func([]uint16) []uint16) error {
-	order, err := efi.ReadLoadOrderVariable(e.ctx, efi.LoadOptionClassBoot)
+	data, _, err := efi.ReadVariable(e.ctx, "BootOrder", efi.GlobalVariable)
 	if err != nil && !errors.Is(err, efi.ErrVarNotExist) {
 		return explainEFI("read BootOrder", err)
+	}
+	var order []uint16
+	for ; len(data) >= 2; data = data[2:] {
+		order = append(order, binary.LittleEndian.Uint16(data))
 	}
 	next := change(slices.Clone(order))
 	if slices.Equal(next, order) {
 		return nil
 	}
-	if err := efi.WriteLoadOrderVariable(e.ctx, efi.LoadOptionClassBoot, next); err != nil {
+	var out []byte
+	for _, n := range next {
+		out = binary.LittleEndian.AppendUint16(out, n)
+	}
+	if err := efi.WriteVariable(e.ctx, "BootOrder", efi.GlobalVariable, lasting, out); err != nil {
 		return explainEFI("write BootOrder", err)
 	}
 	return nil
