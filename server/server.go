@@ -1,0 +1,233 @@
+// Package server makes the parts into one appliance: it opens the store and
+// every socket, reports what does not work all at once, runs the parts as
+// components of which one ending ends all, and closes the store last.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/rs/zerolog"
+
+	"bessemer/bmc"
+	"bessemer/configs"
+	"bessemer/server/api"
+	"bessemer/server/auth"
+	"bessemer/server/conductor"
+	"bessemer/store"
+)
+
+// Options of [Open].
+type Options struct {
+	Config  configs.Config
+	Types   bmc.Types // the hardware types
+	Version string
+	Log     zerolog.Logger
+}
+
+// A Server is the appliance.
+type Server struct {
+	Options
+	db         *store.DB
+	pool       *bmc.Pool
+	conductor  *conductor.Conductor
+	link       *link // nil: no network boot
+	ramdisk    *ramdiskKeeper
+	listeners  []api.Listener
+	components []component
+	secret     string // file of the first admin's password, just made
+	begun      time.Time
+}
+
+// Open opens the store and every socket. Nothing is served before Run. All
+// sockets that cannot be opened are reported together, with the remedy.
+func Open(ctx context.Context, o Options) (s *Server, err error) {
+	s = &Server{Options: o, begun: time.Now()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	if err = s.openStore(); err != nil {
+		return s, err
+	}
+	if s.link, err = findLink(o.Config.Provisioning); err != nil {
+		return s, err
+	}
+	images, err := s.openImages()
+	if err != nil {
+		return s, err
+	}
+	b := o.Config.BMC
+	s.pool = bmc.NewPool(o.Types, s.db, bmc.PoolOptions{
+		ConnectTimeout: b.ConnectTimeout.D(), CallTimeout: b.CallTimeout.D(), PowerWait: b.PowerTimeout.D(),
+		Log: s.part("bmc"),
+	})
+	s.conductor = conductor.New(s.conductorConfig(images))
+	s.ramdisk = newRamdiskKeeper(o.Config, s.part("ramdisk"))
+	s.add("conductor", s.conductor.Run)
+	s.add("retention", every(time.Hour, s.prune))
+	err = errors.Join(s.openAPI(images), s.openProvisioning())
+	return s, err
+}
+
+func (s *Server) add(name string, run func(context.Context) error) {
+	s.components = append(s.components, component{name, run})
+}
+
+func (s *Server) part(name string) zerolog.Logger {
+	return s.Log.With().Str("part", name).Logger()
+}
+
+func (s *Server) openStore() error {
+	dir := s.Config.Dir()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make the data directory: %w; choose another: --data-dir DIR", err)
+	}
+	db, err := store.Open(dir, store.Options{})
+	if errors.Is(err, store.ErrLocked) {
+		return fmt.Errorf("%w; a Bessemer runs already on %s: stop it, or choose another --data-dir", err, dir)
+	}
+	if err != nil {
+		return err
+	}
+	s.db = db
+	s.secret, err = auth.Bootstrap(db, dir)
+	return err
+}
+
+func (s *Server) openAPI(images api.Images) error {
+	a, err := auth.New(auth.Config{DB: s.db, Mode: s.Config.API.Auth, Log: s.part("auth")})
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", s.Config.API.Listen)
+	if err != nil {
+		return fmt.Errorf("api.listen %s: %w; choose another: --api-listen ADDRESS:PORT", s.Config.API.Listen, err)
+	}
+	s.listeners = append([]api.Listener{{Name: "api", Address: s.apiURL(l.Addr())}}, s.listeners...)
+	s.add("api", func(ctx context.Context) error {
+		handler := s.apiHandler(a, images)
+		return serveHTTP(ctx, l, handler, s.Config.API.TLSCert, s.Config.API.TLSKey)
+	})
+	return nil
+}
+
+func (s *Server) apiURL(a net.Addr) string {
+	scheme := "http"
+	if s.Config.API.TLSCert != "" {
+		scheme = "https"
+	}
+	return scheme + "://" + a.String()
+}
+
+// serveHTTP serves until ctx ends; requests that run then get five seconds.
+func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, cert, key string) error {
+	srv := &http.Server{Handler: h, BaseContext: func(net.Listener) context.Context { return ctx }}
+	api.ServerDefaults(srv)
+	done := make(chan error, 1)
+	go func() {
+		<-ctx.Done()
+		stop, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		err := srv.Shutdown(stop)
+		if err != nil {
+			err = srv.Close()
+		}
+		done <- err
+	}()
+	var err error
+	if cert != "" {
+		err = srv.ServeTLS(l, cert, key)
+	} else {
+		err = srv.Serve(l)
+	}
+	if !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return <-done
+}
+
+// Banner says where the appliance answers and how to log in.
+func (s *Server) Banner() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Bessemer %s\n", s.Version)
+	for _, l := range s.listeners {
+		fmt.Fprintf(&b, "  %-13s %s\n", l.Name, l.Address)
+	}
+	if s.link == nil {
+		fmt.Fprintf(&b, "  no machine can boot from here yet: name the interface towards them with --provisioning-interface\n")
+	}
+	switch {
+	case s.Config.API.Auth == "none":
+		fmt.Fprintf(&b, "  no authentication\n")
+	default:
+		fmt.Fprintf(&b, "  log in as admin; the password is in %s\n", s.Config.Path(auth.SecretFile))
+		fmt.Fprintf(&b, "  curl -u admin:$(cat %s) %s/v1/nodes\n", s.Config.Path(auth.SecretFile), s.listeners[0].Address)
+	}
+	return b.String()
+}
+
+// Run serves until ctx ends or a part fails, then ends every part and closes
+// the store.
+func (s *Server) Run(ctx context.Context) error {
+	s.Log.Info().Dur("after", time.Since(s.begun)).Msg("serving")
+	s.add("systemd", notifySystemd)
+	err := runAll(ctx, s.components)
+	_, _ = daemon.SdNotify(false, daemon.SdNotifyStopping)
+	return errors.Join(err, s.close())
+}
+
+// notifySystemd tells systemd, if it started us, that we serve, and then that
+// we live.
+func notifySystemd(ctx context.Context) error {
+	_, _ = daemon.SdNotify(false, daemon.SdNotifyReady)
+	interval, err := daemon.SdWatchdogEnabled(false)
+	if err != nil || interval == 0 {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return every(interval/3, func(context.Context) { _, _ = daemon.SdNotify(false, daemon.SdNotifyWatchdog) })(ctx)
+}
+
+func (s *Server) close() error {
+	var errs []error
+	if s.pool != nil {
+		errs = append(errs, s.pool.Close())
+	}
+	if s.db != nil {
+		errs = append(errs, s.db.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// prune deletes what nobody needs any more.
+func (s *Server) prune(ctx context.Context) {
+	const day = 24 * time.Hour
+	n, err := s.db.Prune(ctx, store.Retention{Age: 30 * day, FailedAge: 180 * day, Runs: 50, Messages: 2000})
+	if err != nil && ctx.Err() == nil {
+		s.Log.Error().Err(err).Msg("cannot delete old runs and messages")
+		return
+	}
+	s.Log.Debug().Interface("deleted", n).Msg("old runs and messages")
+}
+
+// ownAddresses are the listeners that no URL of a client may lead to.
+func (s *Server) ownAddresses() []netip.AddrPort {
+	var out []netip.AddrPort
+	if a, err := netip.ParseAddrPort(s.Config.API.Listen); err == nil {
+		out = append(out, a)
+	}
+	if s.link != nil {
+		out = append(out, netip.AddrPortFrom(s.link.addr, uint16(s.Config.Provisioning.Port)))
+	}
+	return out
+}

@@ -1,0 +1,68 @@
+package server
+
+import (
+	"net/http"
+	"net/netip"
+
+	"bessemer/agent/fetch"
+	"bessemer/pxe/images"
+	"bessemer/server/api"
+	"bessemer/server/auth"
+	"bessemer/server/conductor"
+	"bessemer/ui"
+)
+
+// policy is which addresses the URLs of clients may lead to.
+func (s *Server) policy() fetch.Policy {
+	p := fetch.Policy{DenyPorts: s.ownAddresses()}
+	for _, t := range s.Config.Outgoing.Allow {
+		p.Allow = append(p.Allow, netip.MustParsePrefix(t)) // checked by configs
+	}
+	for _, t := range s.Config.Outgoing.Deny {
+		p.Deny = append(p.Deny, netip.MustParsePrefix(t))
+	}
+	return p
+}
+
+func (s *Server) openImages() (*images.Store, error) {
+	return images.Open(s.Config.Path("images"), s.db, s.policy())
+}
+
+func (s *Server) conductorConfig(images *images.Store) conductor.Config {
+	c := s.Config.Conductor
+	sync := c.PowerSyncInterval.D()
+	if sync == 0 {
+		sync = -1 // never
+	}
+	return conductor.Config{
+		DB: s.db, BMC: s.pool, Types: s.Types, Images: images, Policy: s.policy(),
+		BaseURL: s.baseURL(), Hostname: c.Hostname, Dir: s.Config.Dir(), Log: s.part("conductor"),
+		Workers: c.Workers,
+		Timeouts: conductor.Timeouts{
+			DeployCallback: c.DeployTimeout.D(), CleanCallback: c.CleanTimeout.D(), Boot: c.BootTimeout.D(),
+			Heartbeat: c.HeartbeatTimeout.D(), PowerSync: sync,
+		},
+		NoAutomatedClean: !c.AutomatedClean,
+		KeepPowerOnError: !c.PowerOffOnFailure,
+	}
+}
+
+func (s *Server) api(a *auth.Auth, images api.Images) *api.API {
+	return api.New(api.Config{
+		DB: s.db, Conductor: s.conductor, Images: images, Auth: a, Log: s.part("api"),
+		PublicEndpoint: s.Config.API.PublicURL, Hosts: s.Config.API.Hosts, Version: s.Version,
+		Listeners: s.listeners, UI: ui.Handler(), Ready: s.notReady,
+	})
+}
+
+func (s *Server) apiHandler(a *auth.Auth, images api.Images) http.Handler {
+	return s.api(a, images).Handler()
+}
+
+// notReady says what keeps the appliance from deploying machines.
+func (s *Server) notReady() []string {
+	if s.link == nil {
+		return nil // not asked to
+	}
+	return s.ramdisk.missing()
+}
