@@ -7,68 +7,62 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// flagsFirst moves the flags of each command before its other arguments, so
-// that "node deploy n1 --wait" means what it says: the library stops looking
-// for flags at the first argument that is none.
+// flagsFirst moves the flags of each command before its other arguments, and
+// the application's own before the first command, so that "node deploy n1
+// --wait -o json" means what it says: the library stops looking for flags at
+// the first argument that is none.
 func flagsFirst(app *cli.App, args []string) []string {
 	if len(args) == 0 {
 		return args
 	}
-	out, rest := []string{args[0]}, args[1:]
-	global := app.Flags
-	flags, subs := app.Flags, app.Commands
+	var top, commands []string
+	rest, own, subs := args[1:], app.Flags, app.Commands
 	for {
-		var fs, others []string
-		var sub *cli.Command
-		i := 0
-		for ; i < len(rest) && sub == nil; i++ {
-			a := rest[i]
-			switch {
-			case a == "--":
-				others = append(others, rest[i:]...)
-				i = len(rest)
-			case len(a) > 1 && a[0] == '-':
-				n := 1
-				if takesValue(flags, a) && i+1 < len(rest) {
-					n = 2
-				}
-				fs = append(fs, rest[i:i+n]...)
-				i += n - 1
-			case len(others) == 0 && find(subs, a) != nil:
-				sub = find(subs, a)
-			default:
-				others = append(others, a)
-			}
+		l := parse(rest, own, app.Flags, subs)
+		top = append(top, l.top...)
+		commands = append(commands, l.own...)
+		if l.sub == nil {
+			commands = append(commands, l.others...)
+			return slices.Concat(args[:1], top, commands)
 		}
-		if sub == nil {
-			top, own := split(global, flags, fs)
-			out = slices.Insert(out, 1, top...)
-			return append(append(out, own...), others...)
-		}
-		out = append(append(out, fs...), sub.Name)
-		rest, flags, subs = rest[i:], append(slices.Clone(sub.Flags), global...), sub.Subcommands
+		commands = append(commands, l.sub.Name)
+		rest, own, subs = l.rest, l.sub.Flags, l.sub.Subcommands
 	}
 }
 
-// split parts the flags that only the application has from a command's own.
-func split(global, own []cli.Flag, args []string) (top, rest []string) {
-	only := own[:len(own)-min(len(own), len(global))]
-	if len(only) == 0 && len(own) == len(global) {
-		only = own
-	}
+// A level is what stands on a command line up to the next sub-command.
+type level struct {
+	top, own, others []string // flags of the application, of the command, arguments
+	sub              *cli.Command
+	rest             []string // after sub
+}
+
+func parse(args []string, own, global []cli.Flag, subs []*cli.Command) (l level) {
 	for i := 0; i < len(args); i++ {
-		n := 1
-		if !strings.Contains(args[i], "=") && takesValue(own, args[i]) && i+1 < len(args) {
-			n = 2
+		a := args[i]
+		switch {
+		case a == "--":
+			l.others = append(l.others, args[i:]...)
+			return l
+		case len(a) > 1 && a[0] == '-':
+			n := 1
+			if i+1 < len(args) && (takesValue(own, a) || !known(own, a) && takesValue(global, a)) {
+				n = 2
+			}
+			if known(own, a) || !known(global, a) {
+				l.own = append(l.own, args[i:i+n]...)
+			} else {
+				l.top = append(l.top, args[i:i+n]...)
+			}
+			i += n - 1
+		case len(l.others) == 0 && find(subs, a) != nil:
+			l.sub, l.rest = find(subs, a), args[i+1:]
+			return l
+		default:
+			l.others = append(l.others, a)
 		}
-		if known(only, args[i]) || !known(global, args[i]) {
-			rest = append(rest, args[i:i+n]...)
-		} else {
-			top = append(top, args[i:i+n]...)
-		}
-		i += n - 1
 	}
-	return top, rest
+	return l
 }
 
 func find(cs []*cli.Command, name string) *cli.Command {

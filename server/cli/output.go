@@ -156,3 +156,12 @@ func bytesText(n float64) string {
 	}
 	return ""
 }
+
+// printBody shows the one JSON object of an answer.
+func printBody(c *cli.Context, r io.Reader) error {
+	var obj map[string]any
+	if err := json.NewDecoder(r).Decode(&obj); err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	return printOne(c, obj)
+}
