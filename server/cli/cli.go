@@ -121,7 +121,10 @@ type usage struct{ error }
 func usagef(format string, args ...any) error { return usage{fmt.Errorf(format, args...)} }
 
 func usageError(_ *cli.Context, err error, _ bool) error {
-	return usage{errors.New(strings.TrimPrefix(err.Error(), "flag provided but not defined: "))}
+	if name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: "); ok {
+		return usagef("there is no flag %s here; see --help", name)
+	}
+	return usage{err}
 }
 
 // errTimeout is returned by --wait.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -34,8 +35,8 @@ func doctorCommand() *cli.Command {
 					sign = "✗"
 				}
 				fmt.Fprintf(c.App.Writer, "%s %s: %s\n", sign, f.What, printable(f.Says))
-				if f.Fix != "" {
-					fmt.Fprintf(c.App.Writer, "    → %s\n", printable(f.Fix))
+				for line := range strings.Lines(f.Fix) {
+					fmt.Fprintf(c.App.Writer, "    → %s\n", printable(strings.TrimSpace(line)))
 				}
 			}
 			if grave > 0 {
