@@ -84,6 +84,7 @@ type Agent struct {
 	CA            string    `json:"ca,omitempty"`      // PEM certificate that the agent's TLS server shows
 	Version       string    `json:"version,omitempty"` //
 	Address       string    `json:"address,omitempty"` // the peer address of the first lookup
+	Since         time.Time `json:"since,omitzero"`    // when it was given its token
 	LastHeartbeat time.Time `json:"last_heartbeat,omitzero"`
 }
 

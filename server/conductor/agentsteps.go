@@ -11,7 +11,7 @@ import (
 
 // agent returns the client of the agent that runs on the node.
 func (t *Task) agent() (*agentClient, error) {
-	return t.c.agents.client(t.Node.UUID, t.Node.Agent, t.c.db, t.Limits().AgentCall)
+	return t.c.agents.client(t.Node.UUID, t.Node.Agent, t.c.rec, t.Limits().AgentCall)
 }
 
 // ask has the agent carry out a short command and returns its result.

@@ -19,6 +19,7 @@ import (
 type Conductor struct {
 	config    Config
 	db        *store.DB
+	rec       store.Recorder // for agents
 	log       zerolog.Logger
 	workflows map[string]*Workflow
 	queue     *queue
@@ -31,8 +32,9 @@ type Conductor struct {
 	timers  map[string]*time.Timer        // wake-ups, by node
 	cancels map[string]context.CancelFunc // of the step that runs now, by node
 
-	// crash is called at named points of the journal; tests die there.
-	crash func(step, point string)
+	// crash is called at the points between which the journal must hold
+	// together; tests die there.
+	crash func(where, point string)
 }
 
 var (
@@ -45,7 +47,7 @@ var (
 func New(c Config) *Conductor {
 	c.setDefaults()
 	cond := &Conductor{
-		config: c, db: c.DB, log: c.Log,
+		config: c, db: c.DB, rec: NewRecorder(c.DB, c.Log), log: c.Log,
 		workflows: map[string]*Workflow{},
 		queue:     newQueue(),
 		index:     newIndex(),

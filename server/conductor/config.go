@@ -18,7 +18,7 @@ import (
 // defaults.
 type Config struct {
 	DB     *store.DB
-	BMC    *bmc.Pool
+	BMC    *bmc.Pool // made with NewRecorder
 	Types  bmc.Types
 	Images ImageStore   // images.Store
 	Policy fetch.Policy // for config drive URLs
@@ -51,6 +51,7 @@ type Timeouts struct {
 	DeployCallback time.Duration // agent's next sign during a deploy; 30 min
 	CleanCallback  time.Duration // the same during cleaning; 30 min
 	Boot           time.Duration // sign of life after a start, before it is tried again; 10 min
+	Claim          time.Duration // first heartbeat after the token was given; 1 min
 	Heartbeat      time.Duration // an agent's longest silence; 5 min
 	AgentCommand   time.Duration // an agent to take a short command; 2 min
 	AgentCall      time.Duration // one HTTP exchange with an agent; 60 s
@@ -91,7 +92,7 @@ func (c *Config) setDefaults() {
 func (t *Timeouts) setDefaults() {
 	for d, def := range map[*time.Duration]time.Duration{
 		&t.DeployCallback: 30 * time.Minute, &t.CleanCallback: 30 * time.Minute, &t.Boot: 10 * time.Minute,
-		&t.Heartbeat: 5 * time.Minute, &t.AgentCommand: 2 * time.Minute, &t.AgentCall: time.Minute,
+		&t.Heartbeat: 5 * time.Minute, &t.Claim: time.Minute, &t.AgentCommand: 2 * time.Minute, &t.AgentCall: time.Minute,
 		&t.Step: 20 * time.Minute, &t.PowerSync: 2 * time.Minute, &t.SoftPower: 10 * time.Minute,
 		&t.Request: 20 * time.Second, &t.StoreRetry: 5 * time.Second, &t.Backoff: 2 * time.Second,
 	} {

@@ -89,7 +89,7 @@ func (c *Conductor) save(ctx context.Context, t *Task, change func(*store.Run)) 
 	t.saved()
 	c.stateChanged(ctx, t.Node.UUID, from, to)
 	c.refresh(t.Node.UUID)
-	c.crash(t.was.step, "saved")
+	c.crash(t.w.Name+"/"+t.Run.Step, "saved")
 	return nil
 }
 
@@ -162,13 +162,12 @@ func (c *Conductor) finish(ctx context.Context, t *Task) error {
 	if err != nil {
 		return err
 	}
-	was := t.was.step
 	t.saved()
 	c.log.Info().Str("node", t.Node.UUID).Uint64("run", t.Run.ID).Str("workflow", t.w.Name).
 		Str("outcome", string(t.Run.Outcome)).Str("state", string(to)).Msg("run ended")
 	c.stateChanged(ctx, t.Node.UUID, from, to)
 	c.refresh(t.Node.UUID)
-	c.crash(was, "saved")
+	c.crash(t.w.Name, "ended")
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	"bessemer/agent/wire"
 	"bessemer/pxe"
@@ -38,7 +39,7 @@ func (c *Conductor) Lookup(ctx context.Context, macs []string, uuid, peer string
 			return nil
 		}
 		token = newToken()
-		n.Agent = store.Agent{Token: token, Address: hostOf(peer)}
+		n.Agent = store.Agent{Token: token, Address: hostOf(peer), Since: time.Now()}
 		return store.Nodes.Put(tx, n)
 	})
 	if err != nil {

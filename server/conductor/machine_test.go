@@ -118,10 +118,9 @@ type testAgent struct {
 	node   string
 	beat   chan struct{}
 
-	mu     sync.Mutex
-	cmds   []wire.Command
-	loaded chan struct{} // closed when the image has been downloaded
-	polls  int           // since the write began
+	mu    sync.Mutex
+	cmds  []wire.Command
+	polls int // since the write began
 }
 
 func (a *testAgent) kill() { a.once.Do(a.init); a.cancel() }
@@ -212,15 +211,6 @@ func (a *testAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method == http.MethodGet {
 		a.mu.Lock()
-		loaded := a.loaded
-		a.mu.Unlock()
-		if loaded != nil { // so that the diagram has one order
-			select {
-			case <-loaded:
-			case <-r.Context().Done():
-			}
-		}
-		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.polls++
 		_ = json.NewEncoder(w).Encode(wire.Commands{Commands: a.cmds})
@@ -276,7 +266,7 @@ func (a *testAgent) start(req wire.CommandRequest) wire.Command {
 	case "execute_deploy_step", "execute_clean_step", "install_bootloader":
 		c.Status = wire.Running
 		if step == "write_image" {
-			a.loaded, a.polls = make(chan struct{}), 0
+			a.polls = 0
 		}
 		go a.work(i, req, join(short, step), step)
 	}
@@ -292,9 +282,6 @@ func (a *testAgent) work(i int, req wire.CommandRequest, what, step string) {
 		err = errors.New(why)
 	case step == "write_image":
 		err = a.write(req.Params, i)
-		a.mu.Lock()
-		close(a.loaded)
-		a.mu.Unlock()
 	case step == "erase_devices_metadata":
 		a.m.mu.Lock()
 		a.m.disk, a.m.drive = nil, nil
@@ -364,7 +351,22 @@ func (a *testAgent) write(params map[string]any, i int) error {
 	return nil
 }
 
-func (a *testAgent) get(address string) ([]byte, error) {
+// get downloads, again and again while nobody answers, as an agent does.
+func (a *testAgent) get(address string) (body []byte, err error) {
+	for range 50 {
+		if body, err = a.getOnce(address); err == nil || a.ctx.Err() != nil || isStatus(err) {
+			break
+		}
+		sleep(a.ctx, 10*time.Millisecond)
+	}
+	return body, err
+}
+
+type statusError struct{ error }
+
+func isStatus(err error) bool { return errors.As(err, &statusError{}) }
+
+func (a *testAgent) getOnce(address string) ([]byte, error) {
 	if _, err := url.Parse(address); err != nil {
 		return nil, err
 	}
@@ -378,7 +380,7 @@ func (a *testAgent) get(address string) ([]byte, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != 200 {
-		return nil, fmt.Errorf("download %s: %s", address, resp.Status)
+		return nil, statusError{fmt.Errorf("download %s: %s", address, resp.Status)}
 	}
 	return io.ReadAll(resp.Body)
 }

@@ -10,7 +10,9 @@ import (
 
 // awaitAgent waits for the ramdisk's first heartbeat. A machine that gives no
 // sign of life for a while is started again: controllers that take a boot
-// device and do not heed it are common (B-01).
+// device and do not heed it are common (B-01). So is one whose agent was
+// given its token and does not use it: the answer with the token was lost,
+// and it is given once a boot only.
 func awaitAgent(_ context.Context, t *Task) error {
 	boot := t.Run.Ramdisk
 	if boot == nil || boot.BootedAt.IsZero() {
@@ -22,18 +24,19 @@ func awaitAgent(_ context.Context, t *Task) error {
 		}
 		return nil
 	}
-	since := boot.BootedAt
+	since, limit := boot.BootedAt, t.Limits().Boot
 	seen := t.c.index.lastSeen(t.Node.UUID)
 	if seen.At.After(since) {
 		since = seen.At
 	}
-	limit := t.Limits().Boot
+	if t.Node.Agent.Token != "" {
+		since, limit = t.Node.Agent.Since, t.Limits().Claim
+	}
 	if idle := time.Since(since); idle < limit {
 		return pause(awaited(seen, boot.BootedAt), limit-idle)
 	}
-	if boot.Boots > t.Limits().BootRetries {
-		return final(fmt.Errorf("the ramdisk has not called: %d starts, each %v without a sign of life; %s",
-			boot.Boots, limit, t.c.lastSeen(t)))
+	if boot.Boots > max(t.Limits().BootRetries, 0) {
+		return final(fmt.Errorf("the ramdisk has not called, after %d starts of the node; %s", boot.Boots, t.c.lastSeen(t)))
 	}
 	return back("power-off")
 }

@@ -47,7 +47,7 @@ func (c *Conductor) once(ctx context.Context, node string) (again bool, err erro
 	c.hold(node, cancel)
 	err = c.do(ctx, t)
 	c.release(node)
-	c.crash(t.step.Name, "done")
+	c.crash(t.w.Name+"/"+t.step.Name, "done")
 	return c.settle(ctx, t, err)
 }
 

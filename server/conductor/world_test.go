@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -102,11 +103,11 @@ func newWorld(t testing.TB, change ...func(*Config)) *world {
 func testConfig(db *store.DB, types bmc.Types, dir, api string, change ...func(*Config)) Config {
 	config := Config{
 		DB: db, Types: types, Images: testImages{dir}, BaseURL: api, Hostname: "conductor", Dir: dir, Log: zerolog.Nop(),
-		BMC: bmc.NewPool(types, db, bmc.PoolOptions{
+		BMC: bmc.NewPool(types, NewRecorder(db, zerolog.Nop()), bmc.PoolOptions{
 			PollMin: 5 * time.Millisecond, PollMax: 10 * time.Millisecond, Settle: 50 * time.Millisecond, PowerWait: 500 * time.Millisecond,
 		}),
 		Policy:   fetch.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
-		Timeouts: Timeouts{Backoff: 10 * time.Millisecond, PowerSync: -1, StoreRetry: 50 * time.Millisecond},
+		Timeouts: Timeouts{Backoff: 10 * time.Millisecond, PowerSync: -1, StoreRetry: 50 * time.Millisecond, Claim: time.Second},
 	}
 	for _, fn := range change {
 		fn(&config)
@@ -293,7 +294,7 @@ func diagram(t testing.TB, db *store.DB) string {
 		t.Fatal(err)
 	}
 	var lines []string
-	beats := 0
+	beats, sent := 0, 0
 	labels := map[uint64]string{}
 	for _, m := range ms {
 		labels[m.Seq] = m.Label
@@ -316,7 +317,16 @@ func diagram(t testing.TB, db *store.DB) string {
 		if m.Label == store.LabelPowerState {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("%s %s %s: %s", m.From, arrow, m.To, m.Label))
+		line := fmt.Sprintf("%s %s %s: %s", m.From, arrow, m.To, m.Label)
+		switch {
+		case m.Label == store.LabelContinueDeploy:
+			sent = len(lines) + 1
+		case m.To == store.HTTPStore && m.From == store.NodeP: // goes on beside the polls
+			lines = slices.Insert(lines, sent, line)
+			sent++
+			continue
+		}
+		lines = append(lines, line)
 	}
 	return strings.Join(fold(lines), "\n") + "\n"
 }
