@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -55,20 +56,13 @@ type API struct {
 func New(c Config) *API {
 	a := &API{
 		Config: c, db: c.DB, conductor: c.Conductor, rec: c.Recorder, log: c.Log,
-		publicEndpoint: trimSlash(c.PublicEndpoint), started: time.Now(),
+		publicEndpoint: strings.TrimRight(c.PublicEndpoint, "/"), started: time.Now(),
 	}
 	if a.rec == nil {
 		a.rec = c.DB
 	}
 	a.learnSecrets()
 	return a
-}
-
-func trimSlash(s string) string {
-	for len(s) > 0 && s[len(s)-1] == '/' {
-		s = s[:len(s)-1]
-	}
-	return s
 }
 
 // Handler serves the API listener.
@@ -91,7 +85,7 @@ func public(r *http.Request) bool {
 	case "/api/v1/tokens":
 		return r.Method == http.MethodPost // a login brings them in its body
 	default:
-		return p == "/ui" || len(p) > 4 && p[:4] == "/ui/"
+		return p == "/ui" || strings.HasPrefix(p, "/ui/")
 	}
 }
 

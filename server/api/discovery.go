@@ -34,7 +34,8 @@ func discovery(c *call) error {
 		Versions    []any      `json:"versions"`
 	}{
 		"Bessemer", "Provisions bare-metal machines; the API is OpenStack Ironic's",
-		c.version(), []any{c.version()},
+		c.version(),
+		[]any{c.version()},
 	})
 	return nil
 }

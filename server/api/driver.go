@@ -138,16 +138,16 @@ func showDriverProperties(c *call) error {
 // logicalDisk is what a client may say of a logical disk of a target RAID
 // configuration.
 var logicalDisk = map[string]string{
-	"raid_level":              "RAID level of the logical disk, such as 0, 1, 5, 6, 1+0, 5+0, 6+0 or JBOD. Required.",
-	"size_gb":                 "Size in GiB as an integer, or MAX for what is left. Required.",
-	"volume_name":             "Name of the volume; made up when missing. Optional.",
-	"is_root_volume":          "Whether the operating system goes there; false by default. Optional.",
-	"share_physical_disks":    "Whether other logical disks may use the same physical ones; false by default. Optional.",
-	"disk_type":               "Type of the physical disks: hdd or ssd. Optional.",
-	"interface_type":          "Interface of the physical disks: sata, scsi, sas or nvme. Optional.",
+	"raid_level":               "RAID level of the logical disk, such as 0, 1, 5, 6, 1+0, 5+0, 6+0 or JBOD. Required.",
+	"size_gb":                  "Size in GiB as an integer, or MAX for what is left. Required.",
+	"volume_name":              "Name of the volume; made up when missing. Optional.",
+	"is_root_volume":           "Whether the operating system goes there; false by default. Optional.",
+	"share_physical_disks":     "Whether other logical disks may use the same physical ones; false by default. Optional.",
+	"disk_type":                "Type of the physical disks: hdd or ssd. Optional.",
+	"interface_type":           "Interface of the physical disks: sata, scsi, sas or nvme. Optional.",
 	"number_of_physical_disks": "How many physical disks to use. Optional.",
-	"controller":              "The RAID controller to use. Optional.",
-	"physical_disks":          "The physical disks to use, by the names the RAID interface knows. Optional.",
+	"controller":               "The RAID controller to use. Optional.",
+	"physical_disks":           "The physical disks to use, by the names the RAID interface knows. Optional.",
 }
 
 func showLogicalDiskProperties(c *call) error {

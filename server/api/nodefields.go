@@ -94,7 +94,7 @@ func nodeFields() []nodeField {
 		nodeAny("automated_clean", 47, func(_ *call, n N) any { return n.AutomatedClean }),
 		nodeText("boot_mode", 75, func(n N) string { return n.BootMode }),
 		nodeAny("clean_step", 7, func(_ *call, n N) any { return stepOrEmpty(n.CleanStep) }),
-		nodeField{
+		{
 			"conductor_group", 46, func(_ *call, n N) any { return n.ConductorGroup },
 			func(a, b N) int { return cmp.Compare(a.ConductorGroup, b.ConductorGroup) },
 		},
@@ -121,7 +121,7 @@ func nodeFields() []nodeField {
 		nodeAny("properties", 1, func(_ *call, n N) any { return orEmpty(n.Properties) }),
 		nodeFlag("protected", 48, func(n N) bool { return n.Protected }),
 		nodeText("protected_reason", 48, func(n N) string { return n.ProtectedReason }),
-		nodeField{
+		{
 			"provision_state", 1, func(c *call, n N) any { return orNull(shownState(n.ProvisionState, c.v)) },
 			func(a, b N) int { return cmp.Compare(a.ProvisionState, b.ProvisionState) },
 		},
@@ -134,7 +134,7 @@ func nodeFields() []nodeField {
 		nodeAny("secure_boot", 75, func(_ *call, n N) any { return n.SecureBoot }),
 		nodeText("shard", 82, func(n N) string { return n.Shard }),
 		nodeText("target_power_state", 1, func(n N) string { return string(n.TargetPowerState) }),
-		nodeField{
+		{
 			"target_provision_state", 1, func(c *call, n N) any { return orNull(shownState(n.TargetProvisionState, c.v)) },
 			func(a, b N) int { return cmp.Compare(a.TargetProvisionState, b.TargetProvisionState) },
 		},

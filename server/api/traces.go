@@ -116,14 +116,11 @@ func ofRun(ms []store.Message, r, before *store.Run) []store.Message {
 	return out
 }
 
-// writeTrace answers with messages in the format asked for; JSON has the run
-// beside them.
+// writeTrace answers with messages and their run, or in the format asked for
+// with the messages alone.
 func (c *call) writeTrace(r *store.Run, ms []store.Message) error {
 	format, ok := c.param("format")
 	if !ok {
-		format = "json"
-	}
-	if format == "json" {
 		out := map[string]any{"messages": orNoneOf(ms)}
 		if r != nil {
 			out["run"], out["trace"], out["node"] = runView(r), r.Trace, r.Node
@@ -135,10 +132,14 @@ func (c *call) writeTrace(r *store.Run, ms []store.Message) error {
 	if err := trace.Export(&b, format, ms); err != nil {
 		return &fault{
 			status: http.StatusNotAcceptable, text: "There is no format " + shown(format),
-			hint: "formats: json, " + strings.Join(trace.Formats(), ", "),
+			hint: "formats: " + strings.Join(trace.Formats(), ", "),
 		}
 	}
-	c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	kind := "text/plain; charset=utf-8"
+	if format == "json" {
+		kind = "application/json"
+	}
+	c.w.Header().Set("Content-Type", kind)
 	_, _ = c.w.Write(b.Bytes())
 	return nil
 }
