@@ -26,7 +26,7 @@ func parseDir(b []byte) []entry {
 		case attr&0x08 != 0: // the volume's label
 			long = nil
 		default:
-			if e, ok := parseEntryOf(b, long); ok {
+			if e, ok := fatEntry(b, long); ok {
 				out = append(out, e)
 			}
 			long = nil
@@ -47,7 +47,7 @@ func longPart(b []byte) []uint16 {
 	return out
 }
 
-func parseEntryOf(b []byte, long []uint16) (entry, bool) {
+func fatEntry(b []byte, long []uint16) (entry, bool) {
 	le := binary.LittleEndian
 	e := entry{
 		name: shortName(b), dir: b[11]&0x10 != 0, size: le.Uint32(b[28:]),
