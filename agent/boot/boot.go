@@ -42,6 +42,7 @@ func Run(agent func(context.Context, *System) error) {
 			return err
 		}
 		s.syncClock(ctx)
+		s.say("ready, %s", memory())
 		return agent(ctx, s)
 	})
 	cancel()
@@ -69,7 +70,7 @@ func (s *System) start(ctx context.Context) {
 func (s *System) greeting() string {
 	var un unix.Utsname
 	_ = unix.Uname(&un)
-	return fmt.Sprintf("Bessemer deploy ramdisk, Linux %s, %s of memory", unix.ByteSliceToString(un.Release[:]), memory())
+	return fmt.Sprintf("Bessemer deploy ramdisk, Linux %s, %s", unix.ByteSliceToString(un.Release[:]), memory())
 }
 
 // say writes a line to all consoles.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -130,15 +131,19 @@ func bootTime() time.Time {
 	return time.Now().Add(-time.Duration(up * float64(time.Second)))
 }
 
-// memory is the machine's memory, for the greeting.
+// memory says how much of the machine's memory is free.
 func memory() string {
-	b, err := os.ReadFile("/proc/meminfo")
-	var kib int64
-	if err == nil {
-		_, err = fmt.Sscanf(string(b), "MemTotal: %d kB", &kib)
+	b, _ := os.ReadFile("/proc/meminfo")
+	total, free := meminfo(string(b), "MemTotal:"), meminfo(string(b), "MemAvailable:")
+	return fmt.Sprintf("%d of %d MiB of memory free", free>>10, total>>10)
+}
+
+// meminfo finds a line of /proc/meminfo, in KiB; 0 if there is none.
+func meminfo(text, key string) (kib int64) {
+	for line := range strings.Lines(text) {
+		if words := strings.Fields(line); len(words) >= 2 && words[0] == key {
+			kib, _ = strconv.ParseInt(words[1], 10, 64) // 0 is "unknown"
+		}
 	}
-	if err != nil {
-		return "an unknown amount"
-	}
-	return fmt.Sprintf("%d MiB", kib>>10)
+	return kib
 }
