@@ -3,6 +3,7 @@ package dhcp
 import (
 	"encoding/hex"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
@@ -75,7 +76,7 @@ func identify(req *dhcpv4.DHCPv4) (client, bool) {
 // card's own iPXE is as good as ours.
 func (c *client) kind(req *dhcpv4.DHCPv4) want {
 	switch {
-	case c.user == "iPXE", c.user == "Tinkerbell", req.Options.Has(optionIPXE):
+	case slices.Contains(ipxeClasses, c.user), req.Options.Has(optionIPXE):
 		return wantsScript
 	case strings.HasPrefix(c.vendor, vendorHTTP), c.arch.HTTP() && c.vendor == "":
 		return wantsURL
@@ -84,6 +85,10 @@ func (c *client) kind(req *dhcpv4.DHCPv4) want {
 	}
 	return wantsNothing
 }
+
+// ipxeClasses are the user classes of iPXE itself and of the built-in binaries'
+// embedded scripts, UEFI and BIOS.
+var ipxeClasses = []string{"iPXE", "Bessemer", "Tinkerbell"}
 
 // piOUIs are the address blocks of Raspberry Pi boards, whose boot ROM calls
 // itself architecture 0, an x86 BIOS (quirk D-02).

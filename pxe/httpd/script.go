@@ -97,7 +97,7 @@ func render(in scriptInput) (string, error) {
 	case pxe.Ramdisk:
 		text, err := ramdiskScript(in)
 		if err != nil {
-			return header + "echo Bessemer: the kernel arguments of this node are not usable, see the server's log\n" + bootDisk, err
+			return header + "echo Bessemer: the kernel arguments of this node are not usable, see the log of the server\n" + bootDisk, err
 		}
 		return text, nil
 	case pxe.Local:

@@ -1,5 +1,5 @@
 // Package ipxe holds the iPXE binaries that network cards load first: those of
-// the ipxedust module, and over them whatever the operator has put into the
+// the ipxedust module with a start script of ours, and over them whatever the operator has put into the
 // data directory (own builds, signed ones, other architectures).
 //
 // iPXE itself is GPL-2.0: [Licence] says where its source is. The rest of the
@@ -17,8 +17,6 @@ import (
 	"os"
 	"slices"
 
-	"github.com/tinkerbell/ipxedust/binary"
-
 	"bessemer/pxe"
 )
 
@@ -31,16 +29,6 @@ type Files map[string][]byte
 const maxFile = 32 << 20
 
 const maxFiles = 64
-
-// Builtin returns the binaries that are built in: BIOS and UEFI for x86-64,
-// and UEFI for 64-bit ARM.
-func Builtin() Files {
-	return Files{
-		pxe.NBPBIOS:  binary.Undionly,
-		pxe.NBPX64:   binary.IpxeEFI,
-		pxe.NBPARM64: binary.SNP,
-	}
-}
 
 // Load returns the built-in binaries with the files of dir over and beside
 // them. A directory that does not exist is no error. Only plain files that lie

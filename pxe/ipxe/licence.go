@@ -22,7 +22,7 @@ func Licences() []Licence {
 		Source:  "https://github.com/ipxe/ipxe/tree/0cc8177cf798bb4cb0cabd1863056ee0245560d5",
 		Build:   "https://github.com/tinkerbell/ipxedust/tree/a4542aee25c6 (directory binary/script)",
 		Notice: "iPXE is free software under the GNU General Public License, version 2. " +
-			"Its binaries are carried as data and served to machines unchanged. " +
+			"Its binaries are carried as data and served to machines; in the UEFI ones the embedded start script is replaced by pxe/ipxe/embedded.ipxe of this program. " +
 			"Files in the ipxe directory of the data directory replace them.",
 	}}
 }

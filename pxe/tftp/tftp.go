@@ -72,6 +72,7 @@ func New(cfg Config) *Server {
 	s.server = tftp.NewServer(s.read, s.write)
 	s.server.SetTimeout(timeout)
 	s.server.SetRetries(retries)
+	s.server.SetBackoff(func(int) time.Duration { return 0 }) // the timeout is pause enough
 	s.server.SetBlockSize(blockSize)
 	return s
 }
@@ -100,8 +101,9 @@ func (s *Server) Open() error {
 // Addr is the address that the server listens on, after Open.
 func (s *Server) Addr() netip.AddrPort { return s.conn.LocalAddr().(*net.UDPAddr).AddrPort() }
 
-// Run serves until ctx ends. Transfers that still run then get two seconds;
-// after that they end with their next block.
+// Run serves until ctx ends. Transfers that still run then get two seconds,
+// after which they end with their next block; one whose client is silent ends
+// when its retries do. So Run returns at most 6 seconds after ctx.
 func (s *Server) Run(ctx context.Context) error {
 	if err := s.Open(); err != nil {
 		return err
