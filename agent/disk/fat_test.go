@@ -141,12 +141,9 @@ func FuzzFAT(f *testing.F) {
 	f.Add(fs[:8192], uint16(40), byte(9))
 	f.Fuzz(func(t *testing.T, head []byte, at uint16, v byte) {
 		b := bytes.Clone(fs)
-		copy(b, head[:min(len(head), len(b))])
+		copy(b, head)
 		b[int(at)%len(b)] = v
-		d, _ := newDisk(t, 1<<20, 512)
-		defer d.Close()
-		d.WriteAt(b, 0)
-		fat, err := OpenFAT(d, Partition{First: 0, Last: 2047})
+		fat, err := OpenFAT(memDisk{b}, Partition{First: 0, Last: 2047})
 		if err != nil {
 			return
 		}

@@ -231,9 +231,7 @@ func FuzzExpand(f *testing.F) {
 		if err != nil || h.size > 1<<20 {
 			return
 		}
-		d, _ := newDisk(t, 2<<20)
-		defer d.Close()
-		c := newCanvas(d)
+		c := newCanvas(memDisk{make([]byte, 2<<20)})
 		if err := c.begin(); err != nil {
 			t.Fatal(err)
 		}
