@@ -31,6 +31,9 @@ type Rig struct {
 	WrongSecret                    string
 	// Unread says that the controller cannot tell its boot setting.
 	Unread bool
+	// Lacks are devices that this controller refuses though its driver lists
+	// them.
+	Lacks []bmc.BootDevice
 	// OneMode says that the controller keeps no boot mode.
 	OneMode bool
 	// Wire says that the driver speaks over a network, and so must tell of
@@ -116,6 +119,9 @@ func bootDevice(t *testing.T, r Rig) {
 		}
 	}
 	for _, device := range devices {
+		if slices.Contains(r.Lacks, device) {
+			continue
+		}
 		for _, mode := range []string{"uefi", "bios", ""} {
 			for _, persistent := range []bool{false, true} {
 				if device == bmc.UEFIHTTP && mode == "bios" {
@@ -276,14 +282,10 @@ func client(t *testing.T, r Rig) {
 			t.Error(err)
 		}
 	}
-	wires := 0
 	for _, m := range rec.Messages() {
-		if m.Wire != nil {
-			wires++
+		if r.Wire && m.Kind == store.Reply && m.Wire == nil {
+			t.Errorf("the reply to %q does not tell of the wire", m.Label)
 		}
-	}
-	if r.Wire && wires != len(rec.Messages())/2 {
-		t.Errorf("%d of %d replies tell of the wire", wires, len(rec.Messages())/2)
 	}
 	raw, err := json.Marshal(rec.Messages())
 	if err != nil {
