@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,9 +28,10 @@ import (
 
 type booter struct {
 	nodes map[string]pxe.Boot // by MAC
-	asked []pxe.Machine
 	err   error
-	panic bool
+	panic atomic.Bool
+	mu    sync.Mutex
+	asked []pxe.Machine
 }
 
 const token = "canary-token-0123456789"
@@ -36,9 +39,11 @@ const token = "canary-token-0123456789"
 var image = bytes.Repeat([]byte("image"), 1000)
 
 func (b *booter) Boot(_ context.Context, m pxe.Machine) pxe.Boot {
-	if b.panic {
+	if b.panic.Load() {
 		panic("canary-panic")
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.asked = append(b.asked, m)
 	if boot, ok := b.nodes[m.MAC.String()]; ok {
 		return boot
@@ -300,11 +305,11 @@ func TestPanicEndsOneRequest(t *testing.T) {
 	s := newServer(t)
 	srv := httptest.NewServer(s)
 	defer srv.Close()
-	s.booter.panic = true
+	s.booter.panic.Store(true)
 	if resp, err := http.Get(srv.URL + "/boot/ipxe/" + mac.String()); err == nil {
 		t.Errorf("got %s, want a closed connection", resp.Status)
 	}
-	s.booter.panic = false
+	s.booter.panic.Store(false)
 	resp, err := http.Get(srv.URL + "/boot/ipxe/" + mac.String())
 	if err != nil || resp.StatusCode != 200 {
 		t.Fatal(resp, err)

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,10 +20,10 @@ import (
 	"bessemer/store/storetest"
 )
 
-type booter struct{ panic bool }
+type booter struct{ panic atomic.Bool }
 
 func (b *booter) Boot(_ context.Context, m pxe.Machine) pxe.Boot {
-	if b.panic {
+	if b.panic.Load() {
 		panic("booter")
 	}
 	if m.MAC.String() == nodeMAC {
@@ -273,12 +274,13 @@ func TestOneSourceCannotTakeAll(t *testing.T) {
 }
 
 func TestPanicEndsOneTransfer(t *testing.T) {
-	b := &booter{panic: true}
+	b := &booter{}
+	b.panic.Store(true)
 	s := start(t, Config{Files: map[string][]byte{"f": content}, Owner: owner, Booter: b})
 	if _, err := get(t, s, "f", nil); err == nil || !strings.Contains(err.Error(), "internal error") {
 		t.Errorf("got %v", err)
 	}
-	b.panic = false
+	b.panic.Store(false)
 	if _, err := get(t, s, "f", nil); err != nil {
 		t.Error(err)
 	}
