@@ -25,11 +25,15 @@ const maxAnswer = 48 << 20
 // agents keeps one HTTP client per node, so that polling an agent reuses its
 // connection. A client lasts as long as the boot that its agent is of.
 type agents struct {
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
+
 	mu      sync.Mutex
 	clients map[string]*agentClient
 }
 
-func newAgents() *agents { return &agents{clients: map[string]*agentClient{}} }
+func newAgents() *agents {
+	return &agents{clients: map[string]*agentClient{}, dial: (&net.Dialer{Timeout: 10 * time.Second}).DialContext}
+}
 
 // client returns the client of a node's agent.
 func (a *agents) client(node string, to store.Agent, rec store.Recorder, limit time.Duration) (*agentClient, error) {
@@ -42,7 +46,7 @@ func (a *agents) client(node string, to store.Agent, rec store.Recorder, limit t
 	if old != nil && old.url == to.URL && old.token == to.Token && old.ca == to.CA {
 		return old, nil
 	}
-	c, err := newAgentClient(to, rec, limit)
+	c, err := newAgentClient(to, rec, limit, a.dial)
 	if err != nil {
 		return nil, err
 	}
@@ -81,9 +85,9 @@ type agentClient struct {
 // newAgentClient returns a client that trusts nothing but the certificate
 // that the agent showed in its heartbeat, follows no redirects, uses no
 // proxy, and records what it sends.
-func newAgentClient(to store.Agent, rec store.Recorder, limit time.Duration) (*agentClient, error) {
+func newAgentClient(to store.Agent, rec store.Recorder, limit time.Duration, dial func(context.Context, string, string) (net.Conn, error)) (*agentClient, error) {
 	transport := &http.Transport{
-		DialContext:           (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		DialContext:           dial,
 		TLSHandshakeTimeout:   10 * time.Second,
 		ResponseHeaderTimeout: limit,
 		MaxIdleConnsPerHost:   1,

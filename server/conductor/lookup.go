@@ -50,6 +50,7 @@ func (c *Conductor) Lookup(ctx context.Context, macs []string, uuid, peer string
 		c.log.Warn().Str("node", node.UUID).Str("peer", peer).Str("first", node.Agent.Address).
 			Msg("second lookup in one boot: the agent was started twice, or another machine pretends to be this node")
 	}
+	c.queue.add(node.UUID)
 	r.Node = lookupView(node)
 	r.Config = c.lookupConfig(token)
 	return r, nil

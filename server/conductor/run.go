@@ -115,6 +115,7 @@ func (c *Conductor) settle(ctx context.Context, t *Task, err error) (again bool,
 	}
 	var p *pauseError
 	var b *backError
+	var f finalError
 	switch {
 	case errors.Is(err, errStale):
 		return true, nil
@@ -130,7 +131,7 @@ func (c *Conductor) settle(ctx context.Context, t *Task, err error) (again bool,
 		return true, c.next(ctx, t, b.step)
 	case errors.As(err, &p):
 		return c.paused(ctx, t, p)
-	case errors.Is(err, errAway) && t.step.Within != nil:
+	case !errors.As(err, &f) && errors.Is(err, errAway) && t.step.Within != nil:
 		return c.paused(ctx, t, &pauseError{what: "the agent to answer (" + t.redact(err.Error()) + ")", poll: 2 * time.Second})
 	}
 	return c.failed(ctx, t, err)

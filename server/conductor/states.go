@@ -97,8 +97,10 @@ func NextState(s store.ProvisionState, verb string) (store.ProvisionState, bool)
 	if e, ok := events[verb]; ok {
 		event = e
 	}
-	next, ok := RuleOf(s).Next[event]
-	return next, ok && slices.Contains(Verbs, verb)
+	rule := RuleOf(s)
+	next, ok := rule.Next[event]
+	// A busy state takes events of its run only: "clean" ends deleting.
+	return next, ok && rule.Kind != Busy && slices.Contains(Verbs, verb)
 }
 
 // UpdateAllowed reports whether a node in state s may be changed by PATCH:

@@ -363,3 +363,7 @@ func golden(t *testing.T, name, got string) {
 		t.Errorf("%s:\ngot:\n%s\nwant:\n%s", name, got, want)
 	}
 }
+
+func writeJSON(w http.ResponseWriter, v any) { _ = json.NewEncoder(w).Encode(v) }
+
+func readJSON(r *http.Request, v any) { _ = json.NewDecoder(r.Body).Decode(v) }
