@@ -50,14 +50,15 @@ func wired(l netlink.Link) bool {
 
 // serve brings a link up and keeps an address on it until ctx ends.
 func (n *Network) serve(ctx context.Context, l *link) {
-	defer func() {
-		if p := recover(); p != nil { // in the DHCP client, which reads what anyone sends (H16)
-			n.say("%s: panic: %v", l.name, p)
+	for {
+		err := setUp(l.index)
+		if err == nil {
+			break
 		}
-	}()
-	if err := setUp(l.index); err != nil {
 		n.say("%s: %v", l.name, err)
-		return
+		if pause(ctx, 30*time.Second); ctx.Err() != nil {
+			return
+		}
 	}
 	select {
 	case <-l.up:
@@ -101,8 +102,14 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // hold gets a lease, puts it on the link and renews it. It returns when the
-// lease is lost.
-func (n *Network) hold(ctx context.Context, l *link) error {
+// lease is lost. A panic is an error too: the DHCP client reads what anyone on
+// the wire sends (H16).
+func (n *Network) hold(ctx context.Context, l *link) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
 	lease, err := acquire(ctx, l)
 	if err != nil {
 		return err

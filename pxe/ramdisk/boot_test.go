@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -190,34 +191,34 @@ func bootVM(t *testing.T, m vm, dir string) {
 	ended := make(chan error, 1)
 	go func() { ended <- qemu.Wait() }()
 	said := func() string { b, _ := os.ReadFile(console); return strings.ToValidUTF8(string(b), "?") }
-	fail := func(what string) {
+	fail := func(what error) {
 		cancel()
 		<-ended
 		text := said()
-		t.Fatalf("%s\nQEMU: %s\nconsole:\n%s", what, out.String(), text[max(0, len(text)-6000):])
+		t.Fatalf("%v\nQEMU: %s\nconsole:\n%s", what, out.String(), text[max(0, len(text)-6000):])
 	}
 
-	lookup := await(ctx, s.lookups, ended)
-	if lookup == nil {
-		fail("no lookup")
+	lookup, err := await(ctx, s.lookups, ended)
+	if err != nil {
+		fail(fmt.Errorf("no lookup: %w", err))
 	}
 	t.Logf("power on to lookup: %.1f s", time.Since(start).Seconds())
 	if got := lookup.URL.Query().Get("addresses"); !strings.Contains(got, m.boot) {
 		t.Errorf("looked up %q, without %s", got, m.boot)
 	}
-	if await(ctx, s.heartbeats, ended) == nil {
-		fail("no heartbeat")
+	if _, err := await(ctx, s.heartbeats, ended); err != nil {
+		fail(fmt.Errorf("no heartbeat: %w", err))
 	}
 	if s.callback != "https://10.0.2.15:9999" {
 		t.Errorf("the agent is to be called at %s", s.callback)
 	}
 	if err := command(ctx, forward, "standby.power_off"); err != nil {
-		fail(err.Error())
+		fail(err)
 	}
 	select {
 	case <-ended:
 	case <-ctx.Done():
-		fail("not powered off")
+		fail(errors.New("not powered off"))
 	}
 	text := said()
 	for _, want := range append(m.console, "Bessemer deploy ramdisk", "modules loaded in", "MiB of memory free") {
@@ -232,16 +233,16 @@ func bootVM(t *testing.T, m vm, dir string) {
 	}
 }
 
-// await returns the next request, nil when the machine or the time ended.
-func await(ctx context.Context, c <-chan *http.Request, ended chan error) *http.Request {
+// await returns the next request, or why there will be none.
+func await(ctx context.Context, c <-chan *http.Request, ended chan error) (*http.Request, error) {
 	select {
 	case r := <-c:
-		return r
+		return r, nil
 	case err := <-ended:
 		ended <- err // for whoever waits for it
-		return nil
+		return nil, fmt.Errorf("the machine ended: %v", err)
 	case <-ctx.Done():
-		return nil
+		return nil, ctx.Err()
 	}
 }
 
