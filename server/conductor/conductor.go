@@ -26,7 +26,8 @@ type Conductor struct {
 	index     *index
 	agents    *agents
 	found     *discovery
-	loaded    error // what went wrong when the index was first read
+	loaded    error     // what went wrong when the index was first read
+	born      time.Time // what is older was left by another process
 
 	mu      sync.Mutex
 	timers  map[string]*time.Timer        // wake-ups, by node
@@ -56,6 +57,7 @@ func New(c Config) *Conductor {
 		timers:    map[string]*time.Timer{},
 		cancels:   map[string]context.CancelFunc{},
 		crash:     func(string, string) {},
+		born:      time.Now(),
 	}
 	for _, w := range allWorkflows {
 		cond.workflows[w.Name] = w

@@ -12,20 +12,26 @@ import (
 // resume prepares what the last process left: unfinished runs are put in
 // line, locks without a run are cleared, and nodes that no run will bring out
 // of a busy state are sent to its failed state. Idle nodes are not touched.
+// All is found in one transaction, since requests may come in already.
 func (c *Conductor) resume(ctx context.Context) error {
-	open, err := c.openRuns()
+	var open []*store.Run
+	err := c.db.Update(func(tx *store.Tx) (err error) {
+		if open, err = openRuns(tx); err != nil {
+			return err
+		}
+		return c.clearLocks(tx, open)
+	})
 	if err != nil {
 		return err
 	}
-	if err := c.clearLocks(ctx, open); err != nil {
-		return err
-	}
 	for _, r := range open {
-		c.db.Record(ctx, store.Message{
-			Trace: r.Trace, Node: r.Node, Run: r.ID, Step: r.Step,
-			From: store.Conductor, To: store.Conductor, Kind: store.Divider, Label: store.LabelRestarted,
-		})
-		c.recallSightings(r)
+		if r.Started.Before(c.born) {
+			c.db.Record(ctx, store.Message{
+				Trace: r.Trace, Node: r.Node, Run: r.ID, Step: r.Step,
+				From: store.Conductor, To: store.Conductor, Kind: store.Divider, Label: store.LabelRestarted,
+			})
+			c.recallSightings(r)
+		}
 		c.queue.add(r.Node)
 	}
 	if len(open) > 0 {
@@ -36,71 +42,60 @@ func (c *Conductor) resume(ctx context.Context) error {
 
 // openRuns returns the unfinished runs that are their node's, and ends those
 // that are not: their nodes were deleted.
-func (c *Conductor) openRuns() (open []*store.Run, err error) {
-	err = c.db.Update(func(tx *store.Tx) error {
-		open = nil
-		var lost []*store.Run
-		for r, err := range store.Runs.Where(tx, "open", "yes") {
-			if err != nil {
-				return err
-			}
-			n, err := store.Nodes.Get(tx, r.Node)
-			switch {
-			case err == nil && n.Run == r.ID:
-				open = append(open, r)
-			case err == nil || errors.Is(err, store.ErrNotFound):
-				lost = append(lost, r)
-			default:
-				return err
-			}
+func openRuns(tx *store.Tx) (open []*store.Run, err error) {
+	var lost []*store.Run
+	for r, err := range store.Runs.Where(tx, "open", "yes") {
+		if err != nil {
+			return nil, err
 		}
-		for _, r := range lost {
-			r.Outcome, r.Ended, r.Error = store.Aborted, time.Now(), "the node has gone, or another run has taken over"
-			if err := store.Runs.Put(tx, r); err != nil {
-				return err
-			}
+		n, err := store.Nodes.Get(tx, r.Node)
+		switch {
+		case err == nil && n.Run == r.ID:
+			open = append(open, r)
+		case err == nil || errors.Is(err, store.ErrNotFound):
+			lost = append(lost, r)
+		default:
+			return nil, err
 		}
-		return nil
-	})
-	return open, err
+	}
+	for _, r := range lost {
+		r.Outcome, r.Ended, r.Error = store.Aborted, time.Now(), "the node has gone, or another run has taken over"
+		if err := store.Runs.Put(tx, r); err != nil {
+			return nil, err
+		}
+	}
+	return open, nil
 }
 
 // clearLocks frees nodes that are locked, or in a busy state, without a run.
 // There is one process per store, so whoever held them is dead.
-func (c *Conductor) clearLocks(ctx context.Context, open []*store.Run) error {
+func (c *Conductor) clearLocks(tx *store.Tx, open []*store.Run) error {
 	running := map[uint64]bool{}
 	for _, r := range open {
 		running[r.ID] = true
 	}
 	var stuck []*store.Node
-	err := c.db.View(func(tx *store.Tx) error {
-		for n, err := range store.Nodes.All(tx) {
-			if err != nil {
-				return err
-			}
-			if !running[n.Run] && (n.Run != 0 || n.Reservation != nil || isTransient(n.ProvisionState)) {
-				stuck = append(stuck, n)
-			}
+	for n, err := range store.Nodes.All(tx) {
+		if err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil || len(stuck) == 0 {
-		return err
+		held := n.Reservation != nil && n.Reservation.Since.Before(c.born)
+		if !running[n.Run] && (n.Run != 0 || held || isTransient(n.ProvisionState)) {
+			stuck = append(stuck, n)
+		}
 	}
-	return c.db.Update(func(tx *store.Tx) error {
-		for _, n := range stuck {
-			n.Run, n.Reservation, n.TargetPowerState = 0, nil, ""
-			if isTransient(n.ProvisionState) {
-				n.LastError = fmt.Sprintf("the appliance started and found the node %s without a run; ask for the state change again", n.ProvisionState)
-				n.ProvisionState, n.ProvisionUpdatedAt = failedState(n.ProvisionState), time.Now()
-				c.log.Warn().Str("node", n.UUID).Str("state", string(n.ProvisionState)).Msg(n.LastError)
-			}
-			if err := store.Nodes.Put(tx, n); err != nil {
-				return err
-			}
+	for _, n := range stuck {
+		n.Run, n.Reservation, n.TargetPowerState = 0, nil, ""
+		if isTransient(n.ProvisionState) {
+			n.LastError = fmt.Sprintf("the appliance started and found the node %s without a run; ask for the state change again", n.ProvisionState)
+			n.ProvisionState, n.ProvisionUpdatedAt = failedState(n.ProvisionState), time.Now()
+			c.log.Warn().Str("node", n.UUID).Str("state", string(n.ProvisionState)).Msg(n.LastError)
 		}
-		return ctx.Err()
-	})
+		if err := store.Nodes.Put(tx, n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // isTransient reports whether a run must bring a node out of state s.
