@@ -49,6 +49,7 @@ type API struct {
 	started        time.Time
 	metrics        metrics
 	followers      atomic.Int32 // open event streams
+	eventPatience  time.Duration
 }
 
 // New returns an API. It does not listen: the handlers are the caller's to
@@ -57,6 +58,7 @@ func New(c Config) *API {
 	a := &API{
 		Config: c, db: c.DB, conductor: c.Conductor, rec: c.Recorder, log: c.Log,
 		publicEndpoint: strings.TrimRight(c.PublicEndpoint, "/"), started: time.Now(),
+		eventPatience: eventPatience,
 	}
 	if a.rec == nil {
 		a.rec = c.DB

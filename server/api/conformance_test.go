@@ -202,7 +202,7 @@ func TestStatesAsOldVersionsKnowThem(t *testing.T) {
 		{store.Active, 1, "active"},
 	}
 	for _, tt := range tests {
-		if got := orNull(shownState(tt.state, tt.v)); got == nil != (tt.want == nil) || got != nil && string(got.(store.ProvisionState)) != tt.want {
+		if got := orNull(shownState(tt.state, tt.v)); got == nil != (tt.want == nil) || got != nil && got != tt.want {
 			t.Errorf("%s at %s: got %v, want %v", tt.state, tt.v, got, tt.want)
 		}
 	}

@@ -13,14 +13,14 @@ import (
 const (
 	maxFollowers  = 256
 	eventBatch    = 256
-	eventDeadline = 10 * time.Second // to take an event
+	eventPatience = 10 * time.Second // for a client to take an event
 	beat          = 15 * time.Second // between signs of life
 )
 
 // streamEvents sends messages as they are recorded, as server-sent events
 // whose id is the message's number. A client that comes back with
 // Last-Event-ID (browsers do) or ?after= misses none; one that does not read
-// is disconnected, and may come back.
+// is disconnected, and may come back; one whose user or token is gone may not.
 func streamEvents(c *call) error {
 	if err := c.only("node", "trace", "run", "after"); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (s *stream) follow(after uint64, keep func(*store.Message) bool) {
 		case <-s.c.ctx.Done():
 			return
 		case <-alive.C:
-			if !s.write(": alive\n\n") {
+			if !s.c.api.Auth.Valid(s.c.id) || !s.write(": alive\n\n") {
 				return
 			}
 		case <-more:
@@ -136,7 +136,7 @@ func (s *stream) batch(after uint64, keep func(*store.Message) bool) (upto uint6
 
 // write sends text now, or says that the client does not take it.
 func (s *stream) write(text string) bool {
-	_ = s.rc.SetWriteDeadline(time.Now().Add(eventDeadline))
+	_ = s.rc.SetWriteDeadline(time.Now().Add(s.c.api.eventPatience))
 	if _, err := s.c.w.Write([]byte(text)); err != nil {
 		return false
 	}

@@ -167,6 +167,35 @@ func TestEndlessBody(t *testing.T) {
 	}
 }
 
+// A body must come within a time that grows with its limit.
+func TestBodiesHaveADeadline(t *testing.T) {
+	g := newRig(t, auth.None)
+	for path, most := range map[string]time.Duration{"/v1/nodes": time.Minute, "/v1/nodes/x/states/provision": 2 * time.Minute} {
+		r := httptest.NewRequest("PUT", path, strings.NewReader("{}"))
+		if path == "/v1/nodes" {
+			r.Method = "POST"
+		}
+		r.Host = "127.0.0.1"
+		w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+		g.api.Handler().ServeHTTP(w, r)
+		if d := time.Until(w.read); d < time.Second || d > most {
+			t.Errorf("%s: the body may take %v", path, d)
+		}
+	}
+}
+
+type deadlines struct {
+	*httptest.ResponseRecorder
+	read time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error {
+	if d.read.IsZero() {
+		d.read = t
+	}
+	return nil
+}
+
 type counting struct{ n int }
 
 func (c *counting) Read(b []byte) (int, error) {

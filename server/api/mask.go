@@ -10,8 +10,26 @@ import (
 // masked stands for a secret, as in Ironic.
 const masked = "******"
 
-// secretKey matches the names of values that are secrets, whatever the driver.
-var secretKey = regexp.MustCompile(`(?i)pass(word|wd|phrase|code)?$|password|passwd|passphrase|secret|token|credential|private_?key|api_?key|access_?key|auth_?key|priv_key|ssl_?key|sys_pswd|kg_key|community|chap|htpasswd|configdrive|^image_url$|fernet|encrypt(ion|ed)_key`)
+// secretWords are in the names of values that are secrets, whatever the
+// driver.
+var secretWords = []string{
+	"passw", "passphrase", "passcode", "pswd", "secret", "token", "credential", "private_key", "privatekey", "api_key", "apikey",
+	"access_key", "auth_key", "priv_key", "ssl_key", "sslkey", "kg_key", "community", "chap", "configdrive", "fernet", "encryption_key", "encrypted_key",
+}
+
+// secretKey says whether a value of this name is a secret.
+func secretKey(name string) bool {
+	name = strings.ToLower(name)
+	if strings.HasSuffix(name, "_pass") || name == "pass" || name == "image_url" {
+		return true
+	}
+	for _, w := range secretWords {
+		if strings.Contains(name, w) {
+			return true
+		}
+	}
+	return false
+}
 
 // mask returns a copy of one of a node's bags in which every secret is
 // masked. It is applied before anything is projected or shown.
@@ -43,7 +61,7 @@ func maskBag(bag map[string]any, secrets map[string]bool) map[string]any {
 	}
 	out := make(map[string]any, len(bag))
 	for k, v := range bag {
-		if _, flag := v.(bool); !flag && v != nil && v != "" && (secrets[k] || secretKey.MatchString(k)) {
+		if _, flag := v.(bool); !flag && v != nil && v != "" && (secrets[k] || secretKey(k)) {
 			out[k] = masked
 			continue
 		}

@@ -29,7 +29,11 @@ func (a *API) outside(next http.Handler, browsers bool) http.Handler {
 		sw.Header().Set(requestIDHeader, "req-"+uuid.NewString())
 		r = normalize(r)
 		r = a.metrics.watch(r)
-		defer a.metrics.done(r, sw, begun)
+		defer func() {
+			a.metrics.done(r, sw, begun)
+			a.log.Debug().Str("method", r.Method).Str("path", r.URL.Path).Int("status", sw.status).
+				Dur("took", time.Since(begun)).Str("from", auth.Source(r)).Msg("request")
+		}()
 		defer a.recover(sw, r)
 		if err := a.admit(r, browsers); err != nil {
 			a.newCall(sw, r, nil).fail(err)

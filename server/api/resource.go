@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -113,15 +114,49 @@ func writeObject[T any](b *bytes.Buffer, c *call, fields []field[T], v *T) error
 		b.WriteByte('"')
 		b.WriteString(f.name)
 		b.WriteString(`":`)
-		raw, err := json.Marshal(f.get(c, v))
-		if err != nil {
+		if err := writeValue(b, f.get(c, v)); err != nil {
 			return err
 		}
-		b.Write(raw)
 	}
 	if len(fields) == 0 {
 		b.WriteByte('{')
 	}
 	b.WriteByte('}')
 	return nil
+}
+
+// writeValue writes a value as JSON. What most fields are is written without
+// the encoder, which a list of a thousand nodes would call 50,000 times.
+func writeValue(b *bytes.Buffer, v any) error {
+	switch v := v.(type) {
+	case nil:
+		b.WriteString("null")
+		return nil
+	case bool:
+		b.WriteString(strconv.FormatBool(v))
+		return nil
+	case struct{}:
+		b.WriteString("{}")
+		return nil
+	case string:
+		if plain(v) {
+			b.WriteByte('"')
+			b.WriteString(v)
+			b.WriteByte('"')
+			return nil
+		}
+	}
+	raw, err := json.Marshal(v)
+	b.Write(raw)
+	return err
+}
+
+// plain says whether a string needs no escapes in JSON.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return false
+		}
+	}
+	return true
 }

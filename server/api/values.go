@@ -18,7 +18,7 @@ func orNull[S ~string](s S) any {
 	if s == "" {
 		return nil
 	}
-	return s
+	return string(s)
 }
 
 func orEmpty[V any](m map[string]V) any {

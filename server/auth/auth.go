@@ -55,6 +55,8 @@ type Identity struct {
 	User  string
 	Role  string
 	Token string // the hash of the token that was used, "" for Basic
+
+	hash string // of the password that was verified
 }
 
 // Admin says whether the identity may change things.
@@ -109,6 +111,22 @@ func orDefault(d, def time.Duration) time.Duration {
 
 // Mode is the mode of authentication: Basic or None.
 func (a *Auth) Mode() string { return a.mode }
+
+// Valid says whether an identity would still be accepted: long requests ask
+// now and then.
+func (a *Auth) Valid(id Identity) bool {
+	if a.mode == None {
+		return true
+	}
+	now := Identity{}
+	var err error
+	if id.Token != "" {
+		now, err = a.tokenByHash(id.Token)
+	} else if u, uerr := a.user(id.User); uerr == nil {
+		now = Identity{User: u.Name, Role: u.Role, hash: u.Hash}
+	}
+	return err == nil && now == id
+}
 
 type identityKey struct{}
 

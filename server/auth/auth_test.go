@@ -89,8 +89,16 @@ func TestChangesLockOutAtOnce(t *testing.T) {
 			if id, err := a.Token(token); err != nil || id.User != "bob" || id.Role != Reader {
 				t.Fatalf("fresh token: %+v, %v", id, err)
 			}
+			byToken, _ := a.Token(token)
+			byPassword, _ := a.Verify("192.0.2.1", "bob", "correct horse")
+			if !a.Valid(byToken) || !a.Valid(byPassword) {
+				t.Error("a fresh identity is not valid")
+			}
 			if err := tt.change(a); err != nil {
 				t.Fatal(err)
+			}
+			if a.Valid(byToken) || a.Valid(byPassword) {
+				t.Error("an identity is still valid")
 			}
 			if _, err := a.Token(token); !errors.Is(err, ErrDenied) {
 				t.Errorf("token afterwards: %v", err)

@@ -58,7 +58,7 @@ func (a *Auth) check(user, password string) (Identity, string, error) {
 	if bcrypt.CompareHashAndPassword(hash, []byte(password)) != nil || !usable {
 		return Identity{}, "", ErrDenied
 	}
-	return Identity{User: u.Name, Role: u.Role}, u.Hash, nil
+	return Identity{User: u.Name, Role: u.Role, hash: u.Hash}, u.Hash, nil
 }
 
 func (a *Auth) cached(k [32]byte) (Identity, bool) {
@@ -70,7 +70,7 @@ func (a *Auth) cached(k [32]byte) (Identity, bool) {
 	if err != nil || u.Hash != e.hash {
 		return Identity{}, false
 	}
-	return Identity{User: u.Name, Role: u.Role}, true
+	return Identity{User: u.Name, Role: u.Role, hash: u.Hash}, true
 }
 
 func (a *Auth) user(name string) (*store.User, error) {

@@ -59,8 +59,9 @@ func prune(tx *store.Tx, user string) error {
 }
 
 // Token returns the identity that a token stands for.
-func (a *Auth) Token(token string) (Identity, error) {
-	hash := tokenHash(token)
+func (a *Auth) Token(token string) (Identity, error) { return a.tokenByHash(tokenHash(token)) }
+
+func (a *Auth) tokenByHash(hash string) (Identity, error) {
 	var id Identity
 	err := a.db.View(func(tx *store.Tx) error {
 		t, err := store.Tokens.Get(tx, hash)
