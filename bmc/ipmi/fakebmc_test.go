@@ -3,6 +3,7 @@ package ipmi
 import (
 	"context"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -97,6 +98,23 @@ func (m *machine) act(name string, possible, on bool) error {
 	}
 	m.on = on
 	return nil
+}
+
+// takeFlags returns the boot flags as they came last, and forgets them.
+func (m *machine) takeFlags() []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	raw := m.raw
+	m.raw = nil
+	return raw
+}
+
+// acted returns the power actions so far; from now on, err answers them.
+func (m *machine) acted(err error) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refuse = err
+	return strings.Join(m.actions, " ")
 }
 
 // A fakeBMC is go-ipmi's controller on a loopback port.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,8 +91,8 @@ func TestBootFlags(t *testing.T) {
 		if err := open(t, b.port).SetBoot(t.Context(), tt.boot); err != nil {
 			t.Errorf("%s: %v", tt.boot, err)
 		}
-		if !bytes.Equal(b.raw, tt.want) {
-			t.Errorf("%s of maker %d: got % x, want % x", tt.boot, tt.maker, b.raw, tt.want)
+		if got := b.takeFlags(); !bytes.Equal(got, tt.want) {
+			t.Errorf("%s of maker %d: got % x, want % x", tt.boot, tt.maker, got, tt.want)
 		}
 	}
 }
@@ -161,11 +162,11 @@ func TestForceBootDevice(t *testing.T) {
 		if err := d.SetBoot(t.Context(), bmc.Boot{Device: bmc.Disk, Mode: "uefi", Persistent: true}); err != nil {
 			t.Fatal(err)
 		}
-		b.raw = nil
+		b.takeFlags()
 		if err := d.Power(t.Context(), bmc.On); err != nil {
 			t.Fatal(err)
 		}
-		if got := b.raw != nil; got != (force == "True") {
+		if got := b.takeFlags() != nil; got != (force == "True") {
 			t.Errorf("ipmi_force_boot_device=%s: set again is %v (I-14)", force, got)
 		}
 	}
@@ -243,10 +244,9 @@ func TestPowerActions(t *testing.T) {
 			t.Errorf("%s: %v", a, err)
 		}
 	}
-	if got, want := strings.Join(b.actions, " "), "up reset soft"; got != want {
+	if got, want := b.acted(types.CompletionCode(codeNotInState)), "up reset soft"; got != want {
 		t.Errorf("got %s, want %s (I-04)", got, want)
 	}
-	b.refuse = types.CompletionCode(codeNotInState)
 	if err := d.Power(t.Context(), bmc.On); code(err) != codeNotInState {
 		t.Errorf("refused: got %v, want 0xd5", err)
 	}
@@ -307,13 +307,13 @@ func TestForgedAnswers(t *testing.T) {
 		{"a replay", func(_ uint32, b []byte) []byte { return old }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			forging := false
+			var forging atomic.Bool
 			port := relay(t, b.port, func(_ int, toBMC bool, p []byte) []byte {
 				q, _, _, err := parsePacket(p)
 				if toBMC || err != nil || q.flags == 0 {
 					return p
 				}
-				if !forging {
+				if !forging.Load() {
 					old = bytes.Clone(p)
 					return p
 				}
@@ -324,11 +324,11 @@ func TestForgedAnswers(t *testing.T) {
 			if _, err := d.PowerState(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			forging = true
+			forging.Store(true)
 			if s, err := d.PowerState(t.Context()); err == nil {
 				t.Errorf("got %q from a forged answer", s)
 			}
-			forging = false
+			forging.Store(false)
 			if _, err := d.PowerState(t.Context()); err != nil {
 				t.Errorf("afterwards: %v", err)
 			}
@@ -350,10 +350,10 @@ func TestWeakSuitesAreRefused(t *testing.T) {
 
 func TestSuiteIsRemembered(t *testing.T) {
 	b := newFakeBMC(t, options{suites: []types.CipherSuiteID{types.CipherSuiteID3}})
-	opens := 0
+	var opens atomic.Int64
 	port := relay(t, b.port, func(_ int, toBMC bool, p []byte) []byte {
 		if q, _, _, err := parsePacket(p); toBMC && err == nil && q.kind == payloadOpenRequest {
-			opens++
+			opens.Add(1)
 		}
 		return p
 	})
@@ -364,8 +364,8 @@ func TestSuiteIsRemembered(t *testing.T) {
 		}
 		d.drop(t.Context())
 	}
-	if opens != 2+1+1 {
-		t.Errorf("got %d session requests for three sessions, want 4", opens)
+	if n := opens.Load(); n != 2+1+1 {
+		t.Errorf("got %d session requests for three sessions, want 4", n)
 	}
 }
 
@@ -407,11 +407,11 @@ func TestLostSessionIsOpenedAnew(t *testing.T) {
 // "insufficient resources".
 func TestNoRoomIsWaitedFor(t *testing.T) {
 	b := newFakeBMC(t, options{})
-	full := 2
+	var full atomic.Int64
+	full.Store(2)
 	port := relay(t, b.port, func(_ int, toBMC bool, p []byte) []byte {
 		q, _, _, err := parsePacket(p)
-		if !toBMC && err == nil && q.kind == payloadOpenResponse && full > 0 {
-			full--
+		if !toBMC && err == nil && q.kind == payloadOpenResponse && full.Add(-1) >= 0 {
 			q.payload = append([]byte{q.payload[0], 0x01, 0, 0}, q.payload[4:8]...)
 			return append(rmcpHeader[:4:4], q.encode()...)
 		}
@@ -420,7 +420,7 @@ func TestNoRoomIsWaitedFor(t *testing.T) {
 	if _, err := open(t, port).PowerState(t.Context()); err != nil {
 		t.Error(err)
 	}
-	full = 1000
+	full.Store(1000)
 	_, err := open(t, port).PowerState(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "no room for another session") {
 		t.Errorf("got %v, want no room", err)
