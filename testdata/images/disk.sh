@@ -3,7 +3,7 @@
 #
 #   LBA 2048  1 MiB   partition 14  BIOS boot: GRUB's core image
 #   2 MiB     8 MiB   partition 15  ESP: Debian's signed shim and GRUB
-#   10 MiB    rest    partition 1   ext4; last, so that it can grow
+#   then      rest    partition 1   ext4; last, so that it can grow
 
 # need PROGRAM:PACKAGE... ends the script unless every program, or file, is there.
 need() {
@@ -29,13 +29,13 @@ disk_tools=(
 )
 
 mib=1048576
-esp_mib=8
-root_at=$((2 + esp_mib)) # MiB
+esp_mib=8 # a script may set it before it calls make_disk
 
 # make_disk RAW LABEL ROOT_MIB TREE makes the image of a directory tree. The
 # tree has its GRUB configuration at /boot/grub/grub.cfg.
 make_disk() {
-	local raw=$1 label=$2 size=$3 tree=$4 end=$((root_at + $3))
+	local raw=$1 label=$2 size=$3 tree=$4 root_at=$((2 + esp_mib))
+	local end=$((root_at + size))
 	rm -f "$raw"
 	truncate -s $((end + 1))M "$raw" # the backup GPT is in the last MiB
 	sgdisk --new 14:2048:+1M --typecode 14:EF02 --change-name 14:bios \
@@ -88,12 +88,13 @@ boot_by_bios() {
 }
 
 # boot_by_uefi fills the ESP. Debian's signed GRUB looks for its configuration
-# in /EFI/debian, whichever directory it was started from.
+# in /EFI/debian, whichever directory it was started from. With a
+# vendor_directory the boot loaders are there too, as after an installation,
+# with the file that names them for who makes the firmware's boot entry.
 boot_by_uefi() {
 	local raw=$1 work=$2 esp=$2/esp
 	truncate -s ${esp_mib}M "$esp"
 	mkfs.vfat -n ESP "$esp" >/dev/null
-	printf 'shimx64.efi,debian,,This is the boot entry for debian\n' | iconv -t UTF-16 >"$work/csv"
 	(
 		export MTOOLS_SKIP_CHECK=1
 		mmd -i "$esp" ::/EFI ::/EFI/BOOT ::/EFI/debian
@@ -103,7 +104,7 @@ boot_by_uefi() {
 		if [ "${vendor_directory:-}" ]; then
 			mcopy -i "$esp" /usr/lib/shim/shimx64.efi.signed ::/EFI/debian/shimx64.efi
 			mcopy -i "$esp" /usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed ::/EFI/debian/grubx64.efi
-			mcopy -i "$esp" "$work/csv" ::/EFI/debian/BOOTX64.CSV
+			printf 'shimx64.efi,debian,,Debian GNU/Linux\n' | iconv -t UTF-16 | mcopy -i "$esp" - ::/EFI/debian/BOOTX64.CSV
 		fi
 	)
 	dd if="$esp" of="$raw" bs=1M seek=2 conv=notrunc,sparse status=none
