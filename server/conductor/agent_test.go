@@ -239,6 +239,11 @@ func TestDiscovered(t *testing.T) {
 		if len(again) != 1 || again[0].Count != 3 || again[0].Arch != "x64-uefi" || !again[0].FirstSeen.Equal(first[0].FirstSeen) {
 			t.Errorf("discovered: %+v", again)
 		}
+		addNode(t, w.db, testNode, testPort, mac.String(), store.Enroll)
+		w.NodeChanged(testNode)
+		if left := seen(); len(left) != 0 {
+			t.Errorf("a machine that is a node's is still discovered: %+v", left)
+		}
 		for i := range 2 * maxDiscovered {
 			w.Boot(t.Context(), pxe.Machine{MAC: net.HardwareAddr{2, 1, byte(i >> 16), byte(i >> 8), byte(i), 0}, What: "DHCP DISCOVER"})
 		}

@@ -3,6 +3,7 @@ package conductor
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"bessemer/agent/wire"
@@ -34,7 +35,10 @@ func result(cmd *wire.Command) (map[string]any, error) {
 		return cmd.Result, nil
 	case cmd.Error != nil:
 		text := clip(cmd.Error.Message, 1500)
-		if d := clip(cmd.Error.Details, 1500); d != "" && d != text {
+		switch d := clip(cmd.Error.Details, 1500); {
+		case strings.HasPrefix(d, text):
+			text = d
+		case d != "":
 			text += ": " + d
 		}
 		return nil, final(fmt.Errorf("the agent says: %s", text))

@@ -105,6 +105,10 @@ func (c *Conductor) NodeChanged(node string) {
 	if gone := c.refresh(node); gone {
 		c.config.BMC.Forget(node)
 		c.agents.forget(node)
+		return
+	}
+	if n, ok := c.index.get(node); ok {
+		c.forgetDiscovered(n.macs)
 	}
 }
 

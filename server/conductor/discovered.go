@@ -68,6 +68,14 @@ func (d *discovery) take() map[string]*store.Discovered {
 	return fresh
 }
 
+func (d *discovery) drop(macs []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, mac := range macs {
+		delete(d.fresh, mac)
+	}
+}
+
 // saveDiscovered writes the machines that were seen, now and then.
 func (c *Conductor) saveDiscovered(ctx context.Context) {
 	tick := time.NewTicker(discoveryInterval)
@@ -85,6 +93,22 @@ func (c *Conductor) saveDiscovered(ctx context.Context) {
 		if err := c.db.Batch(func(tx *store.Tx) error { return mergeDiscovered(tx, fresh) }); err != nil {
 			c.log.Error().Err(err).Msg("save discovered machines")
 		}
+	}
+}
+
+// forgetDiscovered removes machines that belong to a node now.
+func (c *Conductor) forgetDiscovered(macs []string) {
+	c.found.drop(macs)
+	err := c.db.Batch(func(tx *store.Tx) error {
+		for _, mac := range macs {
+			if err := store.DiscoveredMachines.Delete(tx, mac); err != nil && !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		c.log.Error().Err(err).Msg("forget discovered machines")
 	}
 }
 

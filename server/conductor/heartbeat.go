@@ -33,7 +33,7 @@ func (c *Conductor) Heartbeat(ctx context.Context, node, peer string, h wire.Hea
 			return err
 		}
 		uuid = n.UUID
-		if err := admit(tx, n, h.AgentToken); err != nil {
+		if err := admit(n, h.AgentToken); err != nil {
 			return err
 		}
 		if err := sameAgent(n.Agent, claim); err != nil {
@@ -54,14 +54,15 @@ func (c *Conductor) Heartbeat(ctx context.Context, node, peer string, h wire.Hea
 }
 
 // admit checks that an agent is expected on a node, and that it is this one.
-func admit(tx *store.Tx, n *store.Node, token string) error {
+// The token is cleared with the power, so it is of the boot that goes on.
+func admit(n *store.Node, token string) error {
 	if token == "" {
 		return fmt.Errorf("%w: agent token is required", ErrBadAgent)
 	}
 	if n.Agent.Token == "" || subtle.ConstantTimeCompare([]byte(n.Agent.Token), []byte(token)) != 1 {
 		return fmt.Errorf("%w: agent token is not that of this boot", ErrBadAgent)
 	}
-	if awaitsAgent(tx, n) != nil {
+	if n.Run == 0 || !LookupAllowed(n.ProvisionState) {
 		return fmt.Errorf("%w: node %s awaits no agent", ErrBadAgent, n.UUID)
 	}
 	return nil

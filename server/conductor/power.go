@@ -53,7 +53,7 @@ func (c *Conductor) SetPower(ctx context.Context, node string, target store.Powe
 		return fmt.Errorf("%w: timeout must be from 1 s to %v", ErrInvalid, maxSoftWait)
 	}
 	args := map[string]any{"timeout": timeout.Seconds(), "target": string(target)}
-	r, err := c.startRun(ctx, node, p.w, args, func(_ *store.Tx, n *store.Node) error {
+	_, err := c.startRun(ctx, node, p.w, store.LabelChangePower, args, func(_ *store.Tx, n *store.Node) error {
 		if n.Run != 0 {
 			return locked(n)
 		}
@@ -63,11 +63,7 @@ func (c *Conductor) SetPower(ctx context.Context, node string, target store.Powe
 		n.TargetPowerState = p.target
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	c.recordRequest(ctx, r, store.LabelChangePower)
-	return nil
+	return err
 }
 
 // maxSoftWait is the longest that a client may have a shutdown waited for.
@@ -96,10 +92,4 @@ func softPowerOff(ctx context.Context, t *Task) error {
 	t.forgetAgent()
 	t.setPower(store.PowerOff)
 	return nil
-}
-
-// recordRequest draws the arrow by which the API has handed over a request.
-func (c *Conductor) recordRequest(ctx context.Context, r *store.Run, label string) {
-	ctx = store.WithScope(ctx, store.Scope{Trace: r.Trace, Node: r.Node, Run: r.ID})
-	c.db.Record(ctx, store.Message{From: store.API, To: store.Conductor, Kind: store.Cast, Label: label})
 }

@@ -45,8 +45,8 @@ func allowed(n *store.Node, verb string) error {
 		return fmt.Errorf("%w: there is no provision target %q; use one of %v", ErrInvalid, clip(verb, 50), Verbs)
 	}
 	if _, ok := NextState(n.ProvisionState, verb); !ok {
-		if n.Run != 0 && !interrupts(verb) {
-			return locked(n)
+		if n.Run != 0 && RuleOf(n.ProvisionState).Kind != Wait {
+			return locked(n) // clients try again; a busy state is soon over
 		}
 		return fmt.Errorf("%w: the requested action %q can not be performed on node %q while it is in state %q",
 			ErrState, verb, n.UUID, n.ProvisionState)
@@ -116,17 +116,13 @@ func (c *Conductor) deploy(ctx context.Context, n *store.Node, r ProvisionReques
 	if err != nil {
 		return fmt.Errorf("%w: configdrive: %w", ErrInvalid, err)
 	}
-	run, err := c.startRun(ctx, n.UUID, w, nil, func(tx *store.Tx, n *store.Node) error {
+	_, err = c.startRun(ctx, n.UUID, w, store.LabelDoNodeDeploy, nil, func(tx *store.Tx, n *store.Node) error {
 		if err := allowed(n, r.Target); err != nil {
 			return err
 		}
 		return saveDrive(tx, n.UUID, drive, verb)
 	})
-	if err != nil {
-		return err
-	}
-	c.recordRequest(ctx, run, store.LabelDoNodeDeploy)
-	return nil
+	return err
 }
 
 // checkBeforeDeploy is what a deploy checks before it is accepted, the image
@@ -144,7 +140,7 @@ func (c *Conductor) checkBeforeDeploy(ctx context.Context, n *store.Node) error 
 
 // undeploy ends whatever deploy runs and takes the instance off the node.
 func (c *Conductor) undeploy(ctx context.Context, n *store.Node) error {
-	r, err := c.startRun(ctx, n.UUID, &Undeploy, nil, func(tx *store.Tx, n *store.Node) error {
+	_, err := c.startRun(ctx, n.UUID, &Undeploy, store.LabelDoNodeTearDown, nil, func(tx *store.Tx, n *store.Node) error {
 		if err := allowed(n, "deleted"); err != nil {
 			return err
 		}
@@ -154,7 +150,6 @@ func (c *Conductor) undeploy(ctx context.Context, n *store.Node) error {
 		return err
 	}
 	c.interrupt(n.UUID)
-	c.recordRequest(ctx, r, store.LabelDoNodeTearDown)
 	return nil
 }
 
@@ -185,12 +180,8 @@ func (c *Conductor) manage(ctx context.Context, n *store.Node) error {
 	if _, err := c.config.BMC.Client(n); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	r, err := c.startRun(ctx, n.UUID, &Verify, nil, again("manage"))
-	if err != nil {
-		return err
-	}
-	c.recordRequest(ctx, r, store.LabelDoNodeVerify)
-	return nil
+	_, err := c.startRun(ctx, n.UUID, &Verify, store.LabelDoNodeVerify, nil, again("manage"))
+	return err
 }
 
 // moveTo changes a node's state where nothing has to be done for it.
@@ -218,12 +209,8 @@ func (c *Conductor) moveTo(ctx context.Context, n *store.Node, verb string, to s
 }
 
 func (c *Conductor) provide(ctx context.Context, n *store.Node) error {
-	r, err := c.startRun(ctx, n.UUID, &Clean, nil, again("provide"))
-	if err != nil {
-		return err
-	}
-	c.recordRequest(ctx, r, store.LabelProvisionAction)
-	return nil
+	_, err := c.startRun(ctx, n.UUID, &Clean, store.LabelProvisionAction, nil, again("provide"))
+	return err
 }
 
 func (c *Conductor) clean(ctx context.Context, n *store.Node, r ProvisionRequest) error {
@@ -231,20 +218,20 @@ func (c *Conductor) clean(ctx context.Context, n *store.Node, r ProvisionRequest
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	args := map[string]any{"clean_steps": r.CleanSteps}
-	run, err := c.startRun(ctx, n.UUID, &ManualClean, args, again("clean"))
-	if err != nil {
-		return err
-	}
-	c.recordRequest(ctx, run, store.LabelDoNodeClean)
-	return nil
+	_, err := c.startRun(ctx, n.UUID, &ManualClean, store.LabelDoNodeClean, args, again("clean"))
+	return err
 }
+
+// maxCleanSteps bounds a client's list: agents remember 64 commands, and that
+// memory is what tells after a crash which steps were sent.
+const maxCleanSteps = 50
 
 func checkCleanSteps(r ProvisionRequest) error {
 	switch {
 	case len(r.CleanSteps) == 0:
 		return errors.New("clean_steps is required for the clean action")
-	case len(r.CleanSteps) > 100:
-		return errors.New("clean_steps has more than 100 steps")
+	case len(r.CleanSteps) > maxCleanSteps:
+		return fmt.Errorf("clean_steps has more than %d steps", maxCleanSteps)
 	case r.DisableRamdisk:
 		return errors.New("disable_ramdisk is not supported yet by this release")
 	}

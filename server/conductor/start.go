@@ -37,10 +37,10 @@ func (c *Conductor) start(tx *store.Tx, n *store.Node, w *Workflow, trace string
 	return r, store.Runs.Put(tx, r)
 }
 
-// startRun begins a run of w on the node that ident names. check is given the
-// node as it is in the transaction, and may refuse or change it and write
-// more.
-func (c *Conductor) startRun(ctx context.Context, ident string, w *Workflow, args map[string]any,
+// startRun begins a run of w on the node that ident names, and draws the arrow
+// by which the API has handed the request over. check is given the node as it
+// is in the transaction, and may refuse or change it and write more.
+func (c *Conductor) startRun(ctx context.Context, ident string, w *Workflow, label string, args map[string]any,
 	check func(*store.Tx, *store.Node) error,
 ) (*store.Run, error) {
 	var r *store.Run
@@ -64,7 +64,9 @@ func (c *Conductor) startRun(ctx context.Context, ident string, w *Workflow, arg
 		return nil, err
 	}
 	c.log.Info().Str("node", r.Node).Uint64("run", r.ID).Str("workflow", w.Name).Msg("run begun")
-	c.stateChanged(store.WithScope(ctx, store.Scope{Trace: r.Trace, Node: r.Node, Run: r.ID}), r.Node, from, to)
+	ctx = store.WithScope(ctx, store.Scope{Trace: r.Trace, Node: r.Node, Run: r.ID})
+	c.db.Record(ctx, store.Message{From: store.API, To: store.Conductor, Kind: store.Cast, Label: label})
+	c.stateChanged(ctx, r.Node, from, to)
 	c.refresh(r.Node)
 	c.queue.add(r.Node)
 	return r, nil

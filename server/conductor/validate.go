@@ -133,7 +133,11 @@ func (c *Conductor) checkRamdisk(n *store.Node, ports []*store.Port) error {
 }
 
 func (c *Conductor) checkBoot(n *store.Node, ports []*store.Port) error {
-	return errors.Join(checkCapabilities(n), checkNetwork(ports))
+	var off error
+	if c.config.BaseURL == "" {
+		off = errors.New("network boot is off: name the interface towards the machines in provisioning.interface")
+	}
+	return errors.Join(off, checkCapabilities(n), checkNetwork(ports))
 }
 
 func checkNetwork(ports []*store.Port) error {
