@@ -90,24 +90,29 @@ func (n *node) deploy(t *testing.T, image, host string) {
 	mark := n.startDeploy(t, image, host)
 	n.waitState(t, 15*time.Minute, "active")
 	t.Logf("%s: %s active after %.1f s", n.name, image, time.Since(start).Seconds())
-	n.checkBooted(t, mark, host)
+	n.checkBooted(t, mark, driveFacts(host))
 	t.Logf("%s: %s up after %.1f s", n.name, image, time.Since(start).Seconds())
 }
 
 // checkBooted reads the serial console: the deployed system is up, by the
 // right firmware, with what its config drive says.
-func (n *node) checkBooted(t *testing.T, mark int64, host string) {
+func (n *node) checkBooted(t *testing.T, mark int64, want map[string]string) {
 	t.Helper()
-	got := lab.Facts(lab.WaitConsole(t, n.machine, mark, lab.Marker, 3*time.Minute))
-	want := map[string]string{"fw": n.mode(), "host": host}
-	if got["user_data"] != "none" {
-		want["user_data"], want["uuid"] = fmt.Sprintf("%x", sha256.Sum256([]byte(userData))), instanceUUID
+	got := lab.Facts(lab.WaitConsole(t, n.machine, mark, lab.Marker, 5*time.Minute))
+	if got["fw"] != n.mode() {
+		t.Errorf("%s: the deployed system was started by %q, want %q", n.name, got["fw"], n.mode())
 	}
 	for k, v := range want {
 		if got[k] != v {
 			t.Errorf("%s: the deployed system says %s=%q, want %q", n.name, k, got[k], v)
 		}
 	}
+}
+
+// driveFacts are what the deployed system says of the config drive that
+// startDeploy gives.
+func driveFacts(host string) map[string]string {
+	return map[string]string{"host": host, "uuid": instanceUUID, "user_data": fmt.Sprintf("%x", sha256.Sum256([]byte(userData)))}
 }
 
 // waitState waits for one of the provision states, and fails at once when the

@@ -72,7 +72,7 @@ func TestE2EKill(t *testing.T) {
 		t.Logf("killed at step %s", step)
 	}
 	n.waitState(t, 15*time.Minute, "active")
-	n.checkBooted(t, mark, "killed")
+	n.checkBooted(t, mark, driveFacts("killed"))
 	n.checkDisk(t)
 	if got := n.runs(t, "deploy"); got != 1 {
 		t.Errorf("%d deploy runs, want one", got)
@@ -108,7 +108,7 @@ func TestE2EOpenStackClient(t *testing.T) {
 	os("node", "set", n.name, "--instance-info", "image_source="+img.url, "--instance-info", "image_checksum="+img.sha256)
 	mark := lab.ConsoleSize(n.machine)
 	os("node", "deploy", "--wait", "1200", "--config-drive", `{"meta_data": {"hostname": "by-openstack"}}`, n.name)
-	n.checkBooted(t, mark, "by-openstack")
+	n.checkBooted(t, mark, map[string]string{"host": "by-openstack"})
 	if got := os("node", "show", n.name, "-f", "value", "-c", "provision_state"); got != "active" {
 		t.Errorf("provision state: got %q, want active", got)
 	}
