@@ -39,6 +39,11 @@ func newHandler(x *executor, token, version, url string) http.Handler {
 		m.HandleFunc("GET /v1/commands"+slash, h.guarded(h.list))
 		m.HandleFunc("POST /v1/commands"+slash, h.guarded(h.execute))
 		m.HandleFunc("GET /v1/commands/{id}"+slash, h.guarded(h.one))
+		for _, path := range []string{"/v1", "/v1/status", "/v1/commands", "/v1/commands/{id}"} {
+			m.HandleFunc(path+slash, func(w http.ResponseWriter, _ *http.Request) {
+				fault(w, http.StatusMethodNotAllowed, "405 Method Not Allowed: The method is not allowed for the requested URL.")
+			})
+		}
 	}
 	m.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fault(w, http.StatusNotFound, "404 Not Found: The requested URL was not found on the server.")
