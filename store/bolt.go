@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 	"golang.org/x/sys/unix"
 )
 
@@ -30,9 +31,11 @@ const boltMap = 1 << 30
 // verified before it is mapped (boltfile.go), and what fails later all the
 // same comes back as ErrCorrupt.
 type boltSpace struct {
-	db     *bolt.DB
-	path   string
-	broken atomic.Pointer[error] // set when a writer met damage: its locks may be held for ever
+	db   *bolt.DB
+	path string
+	// Set when a transaction met damage where bbolt does not give back its
+	// locks: those who came after would wait for ever.
+	noWrites, nothing atomic.Pointer[error]
 }
 
 // openBolt maps the file at path, which must have been verified or be new.
@@ -44,7 +47,7 @@ func openBolt(path string, o bolt.Options) (*boltSpace, error) {
 		s.db, err = bolt.Open(path, 0o600, &o)
 		return err
 	})
-	if errors.Is(err, bolt.ErrTimeout) {
+	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, lockError(filepath.Dir(path), "", unix.EWOULDBLOCK)
 	}
 	if err != nil {
@@ -81,47 +84,67 @@ func createBolt(path string, noSync bool, fill func(spaceTx) error) error {
 	return syncDir(filepath.Dir(path))
 }
 
-func (s *boltSpace) View(fn func(spaceTx) error) error {
-	return guard(func() error {
-		return closed(s.db.View(func(tx *bolt.Tx) error {
-			b := tx.Bucket(boltBucket)
-			if b == nil {
-				return errNoBucket
-			}
-			return fn(boltTx{b})
-		}))
-	})
-}
+// A boltRun is bbolt's View or Update.
+type boltRun func(func(*bolt.Tx) error) error
 
-func (s *boltSpace) Update(fn func(spaceTx) error) error {
-	if err := s.broken.Load(); err != nil {
-		return fmt.Errorf("write to store: %w; it takes no more writes until it is restarted", *err)
+// run runs fn in a transaction. Damage in a writer ends all writing, damage
+// before a transaction has begun ends everything, until the store is opened
+// anew.
+func (s *boltSpace) run(run boltRun, refuse *atomic.Pointer[error], fn func(*bolt.Tx) error) error {
+	for _, p := range []*atomic.Pointer[error]{&s.nothing, refuse} {
+		if err := p.Load(); err != nil {
+			return *err
+		}
 	}
-	panicked := true
+	begun, ended := false, false
 	err := guard(func() error {
-		err := s.db.Update(func(tx *bolt.Tx) error {
-			b := tx.Bucket(boltBucket)
-			if b == nil {
-				return errNoBucket
-			}
-			return fn(boltTx{b})
+		err := run(func(tx *bolt.Tx) error {
+			begun = true
+			return fn(tx)
 		})
-		panicked = false
-		return closed(err)
+		ended = true
+		if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
+			return ErrClosed
+		}
+		return err
 	})
-	if panicked && err != nil {
-		s.broken.CompareAndSwap(nil, &err)
+	if !ended && err != nil {
+		if !begun {
+			refuse = &s.nothing
+		}
+		refuse.CompareAndSwap(nil, &err)
 	}
 	return err
 }
 
+func inBucket(fn func(spaceTx) error) func(*bolt.Tx) error {
+	return func(tx *bolt.Tx) error {
+		b := tx.Bucket(boltBucket)
+		if b == nil {
+			return fmt.Errorf("%w: its root bucket is missing", ErrCorrupt)
+		}
+		return fn(boltTx{b})
+	}
+}
+
+// read runs fn in a read transaction. Damage there harms no other.
+func (s *boltSpace) read(fn func(*bolt.Tx) error) error {
+	return s.run(s.db.View, new(atomic.Pointer[error]), fn)
+}
+
+// View implements space.
+func (s *boltSpace) View(fn func(spaceTx) error) error { return s.read(inBucket(fn)) }
+
+// Update implements space.
+func (s *boltSpace) Update(fn func(spaceTx) error) error {
+	return s.run(s.db.Update, &s.noWrites, inBucket(fn))
+}
+
 // Snapshot implements space.
 func (s *boltSpace) Snapshot(w io.Writer) (n int64, err error) {
-	err = guard(func() error {
-		return closed(s.db.View(func(tx *bolt.Tx) error {
-			n, err = tx.WriteTo(w)
-			return err
-		}))
+	err = s.read(func(tx *bolt.Tx) error {
+		n, err = tx.WriteTo(w)
+		return err
 	})
 	return n, err
 }
@@ -135,39 +158,25 @@ func (s *boltSpace) Verify(ctx context.Context) (problems []Problem, err error) 
 		return nil, fmt.Errorf("verify store: %w", err)
 	}
 	defer f.Close()
-	err = guard(func() error {
-		return closed(s.db.View(func(tx *bolt.Tx) error {
-			problems, err = verifySnapshot(ctx, f, uint64(tx.ID()), tx.Size())
-			if err != nil || len(problems) > 0 {
-				return err
-			}
-			if !s.db.IsReadOnly() {
-				return nil
-			}
-			for err := range tx.Check() {
-				problems = append(problems, Problem{What: "bbolt: " + err.Error()})
-			}
-			return nil
-		}))
+	err = s.read(func(tx *bolt.Tx) error {
+		problems, err = verifySnapshot(ctx, f, uint64(tx.ID()), tx.Size())
+		if err != nil || len(problems) > 0 || !s.db.IsReadOnly() {
+			return err
+		}
+		for err := range tx.Check() {
+			problems = append(problems, Problem{What: "bbolt: " + err.Error()})
+		}
+		return nil
 	})
 	return problems, err
 }
 
 // Close implements space.
 func (s *boltSpace) Close() error {
-	if s.broken.Load() != nil {
-		return nil // bbolt would wait for the lock of the writer that failed
+	if s.noWrites.Load() != nil || s.nothing.Load() != nil {
+		return nil // bbolt would wait for locks
 	}
 	return guard(s.db.Close)
-}
-
-var errNoBucket = fmt.Errorf("%w: its root bucket is missing", ErrCorrupt)
-
-func closed(err error) error {
-	if errors.Is(err, bolt.ErrDatabaseNotOpen) {
-		return ErrClosed
-	}
-	return err
 }
 
 // A damage is what boltTx panics with when bbolt meets a page that cannot be.
