@@ -13,7 +13,7 @@ func (s *Server) giveBoot(req, resp *dhcpv4.DHCPv4) (*dhcpv4.DHCPv4, bool) {
 	x := s.exchange(req)
 	b := bootFor(x.client, s.cfg.BaseURL, s.cfg.HasFile)
 	if b.file == "" && x.client.wants != wantsNothing && !x.client.noBoot {
-		s.complain("no boot program for "+x.client.arch.String(),
+		s.complain("no boot program",
 			"%s asks to boot as %q (%s), for which there is no boot program; put one into the ipxe directory of the data directory, or boot the node by virtual media",
 			x.client.key, x.client.arch, x.client.vendor)
 	}

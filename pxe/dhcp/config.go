@@ -30,7 +30,7 @@ type Config struct {
 
 	// Full mode only.
 	First, Last netip.Addr   // addresses to give
-	Subnet      netip.Prefix // of the interface
+	Subnet      netip.Prefix // of the interface, or of the machines behind a relay
 	Gateway     netip.Addr   // zero: none is announced
 	DNS         []netip.Addr
 	LeaseTime   time.Duration // 0: 10 min
@@ -48,9 +48,9 @@ type Config struct {
 // Limits of what one client, and all unknown ones together, may ask. Zero
 // values mean the defaults.
 type Limits struct {
-	PerMAC      float64 // packets a second from one MAC; 10, in bursts of 20
-	Unknown     float64 // packets a second from all MACs without a port; 100, in bursts of 400
-	UnknownTime time.Duration
+	PerMAC      float64       // packets a second from one MAC; 10, in bursts of 20
+	Unknown     float64       // packets a second from all MACs without a port; 100, in bursts of 400
+	UnknownTime time.Duration // longest lease of a machine without a port; 5 min
 }
 
 const (
@@ -108,9 +108,7 @@ func (c *Config) checkFull() error {
 	case !c.First.Is4() || !c.Last.Is4() || c.Last.Less(c.First):
 		return fmt.Errorf("dhcp range %s-%s: want two IPv4 addresses in order", c.First, c.Last)
 	case !c.Subnet.Contains(c.First) || !c.Subnet.Contains(c.Last):
-		return fmt.Errorf("dhcp range %s-%s: not inside the network %s of %s", c.First, c.Last, c.Subnet, c.Interface)
-	case !c.Subnet.Contains(c.Address):
-		return fmt.Errorf("dhcp: our address %s is not inside the network %s", c.Address, c.Subnet)
+		return fmt.Errorf("dhcp range %s-%s: not inside the network %s", c.First, c.Last, c.Subnet)
 	case c.Gateway.IsValid() && !c.Subnet.Contains(c.Gateway):
 		return fmt.Errorf("dhcp: gateway %s is not inside the network %s", c.Gateway, c.Subnet)
 	case number(c.Last)-number(c.First) >= maxRange:
@@ -121,6 +119,19 @@ func (c *Config) checkFull() error {
 		return fmt.Errorf("dhcp: %d addresses for unknown machines leave none of the range %s-%s for nodes", c.Unknown, c.First, c.Last)
 	}
 	return nil
+}
+
+// UpperHalf is the range for a network whose operator names none: its upper
+// half, without the broadcast address, and of a network larger than /16 its
+// last 65,536 addresses.
+func UpperHalf(p netip.Prefix) (first, last netip.Addr) {
+	base := number(p.Masked().Addr())
+	size := uint64(1) << (32 - p.Bits())
+	from, to := uint64(base)+size/2, uint64(base)+size-2
+	if size < 4 {
+		return netip.Addr{}, netip.Addr{}
+	}
+	return address(uint32(max(from, to-min(to, maxRange-1)))), address(uint32(to))
 }
 
 // parts divides the range: the first part for enrolled ports, the second for

@@ -160,10 +160,12 @@ func (b *bench) take(t testing.TB, mac string, mods ...dhcpv4.Modifier) netip.Ad
 	offer := b.ask(t, message(t, dhcpv4.MessageTypeDiscover, mac, mods...))
 	if offer == nil {
 		t.Fatalf("%s: no offer", mac)
+		return netip.Addr{}
 	}
 	ack := b.ask(t, message(t, dhcpv4.MessageTypeRequest, mac, append(mods, requested(offer.YourIPAddr.String()), server("10.9.0.1"))...))
 	if ack == nil || ack.MessageType() != dhcpv4.MessageTypeAck || !ack.YourIPAddr.Equal(offer.YourIPAddr) {
 		t.Fatalf("%s: offered %s, then got %v", mac, offer.YourIPAddr, ack)
+		return netip.Addr{}
 	}
 	return addr(ack.YourIPAddr)
 }

@@ -25,11 +25,11 @@ func (s *Server) recordRequest(x *exchange, req *dhcpv4.DHCPv4) {
 	if node == "" {
 		node = x.client.node
 	}
-	if label == "" || node == "" {
+	if label == "" || node == "" || s.cfg.Mode == Proxy && x.client.wants == wantsNothing {
 		return
 	}
 	kind := store.Request
-	if t := req.MessageType(); t == dhcpv4.MessageTypeRelease || t == dhcpv4.MessageTypeDecline {
+	if !s.answers(req.MessageType(), x.port) {
 		kind = store.Cast
 	}
 	x.seq = s.rec.Record(x.ctx, store.Message{
@@ -37,6 +37,17 @@ func (s *Server) recordRequest(x *exchange, req *dhcpv4.DHCPv4) {
 		Wire:   &store.Wire{Proto: "dhcp", Method: req.MessageType().String(), Peer: x.client.key, Out: int64(len(req.ToBytes()))},
 		Detail: details("arch", x.client.arch.String(), "vendor_class", x.client.vendor, "user_class", x.client.user),
 	})
+}
+
+// answers reports whether a message of the given type wants an answer of ours.
+func (s *Server) answers(t dhcpv4.MessageType, port int) bool {
+	switch t {
+	case dhcpv4.MessageTypeRelease, dhcpv4.MessageTypeDecline:
+		return false
+	case dhcpv4.MessageTypeRequest:
+		return s.cfg.Mode == Full || port == portProxy // at port 67 it is the other server's
+	}
+	return true
 }
 
 // recordReply draws the arrow back; err says that the reply was not sent.

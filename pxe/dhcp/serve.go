@@ -148,7 +148,7 @@ func (s *Server) concerns(req *dhcpv4.DHCPv4, p packet) bool {
 	switch t := req.MessageType(); {
 	case relay.IsValid():
 		if !s.cfg.Subnet.Contains(relay) {
-			s.complain("relay "+relay.String(), "relay %s asks for a network that we have no range for (ours is %s)", relay, s.cfg.Subnet)
+			s.complain("relay", "relay %s asks for a network that we have no range for (ours is %s)", relay, s.cfg.Subnet)
 			return false
 		}
 	case !s.cfg.Subnet.Contains(s.cfg.Address):

@@ -54,6 +54,9 @@ func New(cfg Config, db *store.DB, booter pxe.Booter, rec store.Recorder) (*Serv
 	}
 	if cfg.Mode == Full {
 		s.table = newTable(&s.cfg)
+		if !cfg.Subnet.Contains(cfg.Address) {
+			s.log.Info().Stringer("network", cfg.Subnet).Msg("our address is in another network than the range: only relayed requests are answered")
+		}
 		return s, s.load()
 	}
 	return s, nil
@@ -137,7 +140,8 @@ func (s *Server) reopen(ctx context.Context) error {
 }
 
 // complain warns once a minute for each kind of trouble: most of it is caused
-// by packets, and packets come in floods.
+// by packets, and packets come in floods. kind is a constant, never a part of a
+// packet.
 func (s *Server) complain(kind, format string, args ...any) {
 	if s.warned.due(kind, time.Now()) {
 		s.log.Warn().Msg(fmt.Sprintf(format, args...))
@@ -147,7 +151,7 @@ func (s *Server) complain(kind, format string, args ...any) {
 // foreign tells of another DHCP server on the network, which will sometimes be
 // faster than we are (quirk D-29).
 func (s *Server) foreign(other netip.Addr) {
-	s.complain("foreign "+other.String(), "another DHCP server, %s, answers on %s: machines may boot from it instead; stop it there or set dhcp.mode to proxy", other, s.cfg.Interface)
+	s.complain("foreign", "another DHCP server, %s, answers on %s: machines may boot from it instead; stop it there or set dhcp.mode to proxy", other, s.cfg.Interface)
 }
 
 type warned struct {
@@ -155,15 +159,13 @@ type warned struct {
 	last map[string]time.Time
 }
 
-const maxWarned = 256
-
 func (w *warned) due(kind string, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if last, ok := w.last[kind]; ok && now.Sub(last) < time.Minute {
 		return false
 	}
-	if w.last == nil || len(w.last) >= maxWarned {
+	if w.last == nil {
 		w.last = map[string]time.Time{}
 	}
 	w.last[kind] = now

@@ -83,7 +83,7 @@ func newServer(t testing.TB) *server {
 	}
 	leases := map[string]string{"10.9.0.50": mac.String(), "10.9.0.51": "52:54:00:00:00:02"}
 	h, err := New(Config{
-		Booter: s.booter, BaseURL: base, NBPs: map[string][]byte{"ipxe.efi": []byte("program")}, Recorder: s.rec, Log: zerolog.New(s.log),
+		Booter: s.booter, BaseURL: base, NBPs: map[string][]byte{"ipxe.efi": []byte("program")}, Recorder: s.rec, Log: zerolog.New(zerolog.SyncWriter(s.log)),
 		Ramdisk: Files(func() string { return filepath.Join(dir, Kernel) }, func() string { return filepath.Join(dir, Initrd) }),
 		Owner: func(ip netip.Addr) (net.HardwareAddr, bool) {
 			m, err := net.ParseMAC(leases[ip.String()])
