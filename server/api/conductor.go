@@ -17,7 +17,7 @@ type conductorView struct {
 }
 
 var conductors = &resource[conductorView]{
-	singular: "conductor", plural: "conductors", fieldsSince: 49,
+	plural: "conductors", fieldsSince: 49,
 	brief: []string{"hostname", "conductor_group", "alive", "links"},
 	id:    func(v *conductorView) string { return v.host },
 	born:  func(a, b *conductorView) int { return a.created.Compare(b.created) },

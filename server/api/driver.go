@@ -11,14 +11,13 @@ import (
 
 // A driverView is a hardware type as clients see it.
 type driverView struct {
-	name   string
-	kind   bmc.Type
-	detail bool
+	name string
+	kind bmc.Type
 }
 
 // drivers is what clients see of a driver.
 var drivers = &resource[driverView]{
-	singular: "driver", plural: "drivers", fieldsSince: 77,
+	plural: "drivers", fieldsSince: 77,
 	id:   func(d *driverView) string { return d.name },
 	born: func(a, b *driverView) int { return strings.Compare(a.name, b.name) },
 

@@ -11,7 +11,7 @@ import (
 
 // ports is what clients see of a port.
 var ports = &resource[store.Port]{
-	singular: "port", plural: "ports", fieldsSince: 8,
+	plural: "ports", fieldsSince: 8,
 	brief: []string{"uuid", "address", "links"},
 	id:    func(p *store.Port) string { return p.UUID },
 	born:  func(a, b *store.Port) int { return a.CreatedAt.Compare(b.CreatedAt) },

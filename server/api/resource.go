@@ -21,10 +21,10 @@ type field[T any] struct {
 // A resource is a kind of object that Ironic's API serves. Everything that
 // lists and single objects have in common follows from its table of fields.
 type resource[T any] struct {
-	singular, plural string
-	fields           []field[T]
-	brief            []string // the fields of a list that is not asked for more
-	id               func(*T) string
+	plural string
+	fields []field[T]
+	brief  []string // the fields of a list that is not asked for more
+	id     func(*T) string
 	// born orders objects as they were created: the order of a list that is
 	// not asked for another.
 	born        func(a, b *T) int
