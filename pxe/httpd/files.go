@@ -67,10 +67,15 @@ func (h *handler) nbp(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ctx, boot := h.boot(r.Context(), h.machine(r, "boot program "+name))
-	sum := sha256.Sum256(content)
-	w.Header().Set("ETag", `"`+hex.EncodeToString(sum[:16])+`"`)
+	w.Header().Set("ETag", h.tags[name])
 	f := &pxe.File{ReadSeekCloser: memory{bytes.NewReader(content)}, Size: int64(len(content)), Modified: h.started}
 	h.serve(w, r, f, h.record(ctx, arrow{node: boot.Node, label: store.LabelFetchBootfile, to: store.Boot, path: r.URL.Path}, r))
+}
+
+// tag is the ETag of a content that lies in memory.
+func tag(content []byte) string {
+	sum := sha256.Sum256(content)
+	return `"` + hex.EncodeToString(sum[:16]) + `"`
 }
 
 type memory struct{ *bytes.Reader }

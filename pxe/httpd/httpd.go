@@ -53,7 +53,8 @@ type handler struct {
 	cfg     Config
 	log     zerolog.Logger
 	limit   pxe.Limit
-	started time.Time // modification time of what is in memory
+	tags    map[string]string // ETags of the boot programs
+	started time.Time         // modification time of what is in memory
 }
 
 // New returns the handler for everything below /boot/.
@@ -70,6 +71,10 @@ func New(cfg Config) (http.Handler, error) {
 	h := &handler{
 		cfg: cfg, log: cfg.Log.With().Str("component", "httpd").Logger(), started: time.Now(),
 		limit: pxe.Limit{Total: maxTransfers, PerSource: maxPerSource, Strangers: maxStrangers},
+		tags:  map[string]string{},
+	}
+	for name, content := range cfg.NBPs {
+		h.tags[name] = tag(content)
 	}
 	m := http.NewServeMux()
 	m.HandleFunc("GET "+pxe.PathScript+"{mac}", h.script)
