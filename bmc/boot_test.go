@@ -1,0 +1,68 @@
+package bmc_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"bessemer/bmc"
+	"bessemer/bmc/fake"
+	"bessemer/store"
+	"bessemer/store/storetest"
+)
+
+func TestSetBootIsReadBack(t *testing.T) {
+	want := bmc.Boot{Device: bmc.PXE, Mode: "uefi"}
+	tests := []struct {
+		name string
+		set  bmc.Boot
+		got  bmc.Boot
+		err  error // of the read
+		fail string
+		note bool
+	}{
+		{name: "as asked", set: want, got: want},
+		{name: "mode not told (B-05)", set: want, got: bmc.Boot{Device: bmc.PXE}},
+		{name: "another device", set: want, got: bmc.Boot{Device: bmc.Disk, Mode: "uefi"}, fail: "wrong device"},
+		{name: "nothing set", set: want, got: bmc.Boot{}, fail: "says none"},
+		{name: "another mode", set: want, got: bmc.Boot{Device: bmc.PXE, Mode: "bios"}, fail: "wrong boot mode"},
+		{name: "persistent taken for once (B-04)", set: bmc.Boot{Device: bmc.PXE, Persistent: true}, got: bmc.Boot{Device: bmc.PXE}, note: true},
+		{name: "once taken for persistent", set: want, got: bmc.Boot{Device: bmc.PXE, Persistent: true}, note: true},
+		{name: "read-back means nothing", set: want, err: bmc.ErrNoReadBack, note: true},
+		{name: "read fails", set: want, err: errRefused, fail: "409"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rec := &storetest.Recorder{}
+				d := &forgetful{Driver: fake.New(), boot: tt.got, err: tt.err}
+				types := bmc.Types{"x": {Open: func(bmc.Target) (bmc.Driver, error) { return d, nil }}}
+				p := bmc.NewPool(types, rec, bmc.PoolOptions{})
+				defer p.Close()
+				c, _ := p.Client(&store.Node{UUID: "n", Driver: "x"})
+				err := c.SetBoot(t.Context(), tt.set)
+				if tt.fail == "" && err != nil || tt.fail != "" && (err == nil || !strings.Contains(err.Error(), tt.fail)) {
+					t.Errorf("got error %v, want one with %q", err, tt.fail)
+				}
+				var notes int
+				for _, m := range rec.Messages() {
+					if m.Label == store.LabelControllerNote {
+						notes++
+					}
+				}
+				if got := notes == 1; got != tt.note {
+					t.Errorf("got %d notes, want a note: %v", notes, tt.note)
+				}
+			})
+		})
+	}
+}
+
+type forgetful struct {
+	*fake.Driver
+	boot bmc.Boot
+	err  error
+}
+
+func (d *forgetful) Boot(context.Context) (bmc.Boot, error) { return d.boot, d.err }
