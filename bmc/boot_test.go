@@ -66,3 +66,25 @@ type forgetful struct {
 }
 
 func (d *forgetful) Boot(context.Context) (bmc.Boot, error) { return d.boot, d.err }
+
+func TestBootThatCannotBeReadIsNone(t *testing.T) {
+	for _, tt := range []struct {
+		got, want bmc.Boot
+		err       error
+	}{
+		{got: bmc.Boot{Device: bmc.Disk}, want: bmc.Boot{Device: bmc.Disk}},
+		{err: bmc.ErrNoReadBack},
+	} {
+		d := &forgetful{Driver: fake.New(), boot: tt.got, err: tt.err}
+		types := bmc.Types{"x": {Open: func(bmc.Target) (bmc.Driver, error) { return d, nil }}}
+		p := bmc.NewPool(types, &storetest.Recorder{}, bmc.PoolOptions{})
+		defer p.Close()
+		c, err := p.Client(&store.Node{UUID: "n", Driver: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.Boot(t.Context()); err != nil || got != tt.want {
+			t.Errorf("got %s, %v, want %s", got, err, tt.want)
+		}
+	}
+}

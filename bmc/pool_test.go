@@ -105,3 +105,18 @@ func TestUnknownDriver(t *testing.T) {
 		t.Errorf("got %v, want an error with the known drivers", err)
 	}
 }
+
+func TestForgetEndsTheSession(t *testing.T) {
+	b := newBench(t)
+	b.pool.Forget("n1")
+	b.pool.Forget("no such node")
+	if err := b.pool.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(b.driver.Calls(fake.Close)); n != 1 {
+		t.Errorf("got %d closed drivers, want 1", n)
+	}
+	if _, err := b.Client.PowerState(t.Context()); err == nil {
+		t.Error("a forgotten client still works")
+	}
+}

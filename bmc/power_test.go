@@ -72,6 +72,10 @@ func TestPower(t *testing.T) {
 			do: func(c *bmc.Client, ctx context.Context) error { return c.SoftReboot(ctx, time.Minute) },
 		},
 		{
+			name: "soft power off", start: store.PowerOn, actions: "soft off", lag: 9 * time.Minute,
+			do: func(c *bmc.Client, ctx context.Context) error { return c.SoftPowerOff(ctx, 0) },
+		},
+		{
 			name: "soft reboot", start: store.PowerOn, actions: "soft off, on", lag: 50 * time.Second,
 			do: func(c *bmc.Client, ctx context.Context) error { return c.SoftReboot(ctx, 0) },
 		},
