@@ -27,6 +27,9 @@ const pruneChunk = 1000
 // Prune removes what r does not keep: finished runs, newest kept first, with
 // their messages; and other messages. Runs that go on are never touched.
 func (db *DB) Prune(ctx context.Context, r Retention) (Pruned, error) {
+	if err := db.Flush(); err != nil {
+		return Pruned{}, err
+	}
 	p := &pruner{
 		db: db, r: r, now: time.Now(),
 		kept: map[uint64]bool{}, gone: map[uint64]bool{}, runs: map[string]int{}, messages: map[string]int{},
