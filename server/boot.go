@@ -73,6 +73,7 @@ func (s *Server) openDHCP(nbps ipxe.Files) (pxe.Owner, error) {
 	if err := d.Open(); err != nil {
 		return nil, err
 	}
+	s.dhcp = d
 	s.listeners = append(s.listeners, api.Listener{Name: "dhcp", Address: fmt.Sprintf("%s on %s", c.Mode, s.link.name)})
 	s.add("dhcp", d.Run)
 	return d.Owner, nil

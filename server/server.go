@@ -19,6 +19,7 @@ import (
 
 	"bessemer/bmc"
 	"bessemer/configs"
+	"bessemer/pxe/dhcp"
 	"bessemer/server/api"
 	"bessemer/server/auth"
 	"bessemer/server/conductor"
@@ -39,7 +40,8 @@ type Server struct {
 	db         *store.DB
 	pool       *bmc.Pool
 	conductor  *conductor.Conductor
-	link       *link // nil: no network boot
+	link       *link        // nil: no network boot
+	dhcp       *dhcp.Server // nil: none
 	ramdisk    *ramdiskKeeper
 	listeners  []api.Listener
 	components []component

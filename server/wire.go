@@ -4,7 +4,10 @@ import (
 	"net/http"
 	"net/netip"
 
+	"github.com/rs/zerolog"
+
 	"bessemer/agent/fetch"
+	"bessemer/pxe/dhcp"
 	"bessemer/pxe/images"
 	"bessemer/server/api"
 	"bessemer/server/auth"
@@ -47,9 +50,28 @@ func (s *Server) conductorConfig(images *images.Store) conductor.Config {
 	}
 }
 
+// A refresher is the conductor as the API sees it: what clients change reaches
+// the DHCP server at once as well.
+type refresher struct {
+	*conductor.Conductor
+	dhcp *dhcp.Server // nil: none
+	log  zerolog.Logger
+}
+
+// NodeChanged implements [conductor.API].
+func (r refresher) NodeChanged(node string) {
+	r.Conductor.NodeChanged(node)
+	if r.dhcp == nil {
+		return
+	}
+	if err := r.dhcp.Refresh(); err != nil {
+		r.log.Warn().Err(err).Msg("the DHCP server has not taken up a change yet")
+	}
+}
+
 func (s *Server) api(a *auth.Auth, images api.Images) *api.API {
 	return api.New(api.Config{
-		DB: s.db, Conductor: s.conductor, Images: images, Auth: a, Log: s.part("api"),
+		DB: s.db, Conductor: refresher{s.conductor, s.dhcp, s.part("dhcp")}, Images: images, Auth: a, Log: s.part("api"),
 		PublicEndpoint: s.Config.API.PublicURL, Hosts: s.Config.API.Hosts, Version: s.Version,
 		Listeners: s.listeners, UI: ui.Handler(), Ready: s.notReady,
 	})
