@@ -110,8 +110,10 @@ func BenchmarkOpen(b *testing.B) {
 	for i := range 1000 {
 		ctx := store.WithScope(context.Background(), store.Scope{Trace: fmt.Sprint(i), Node: node(i).UUID})
 		for range 100 {
-			db.Record(ctx, store.Message{From: store.Conductor, To: store.BMC, Kind: store.Request, Label: store.LabelPowerOff,
-				Wire: &store.Wire{Proto: "redfish", Method: "POST", Path: "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset"}})
+			db.Record(ctx, store.Message{
+				From: store.Conductor, To: store.BMC, Kind: store.Request, Label: store.LabelPowerOff,
+				Wire: &store.Wire{Proto: "redfish", Method: "POST", Path: "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset"},
+			})
 		}
 		if err := db.Update(func(tx *store.Tx) error { return store.Nodes.Put(tx, node(i)) }); err != nil {
 			b.Fatal(err)

@@ -44,14 +44,16 @@ type boltMeta struct {
 	txid           uint64
 }
 
-// parseMeta reads the meta in a page.
-func parseMeta(page []byte) (boltMeta, error) {
+// parseMeta reads the meta in header page id.
+func parseMeta(page []byte, id uint64) (boltMeta, error) {
 	b := page[pageHeader:]
 	sum := fnv.New64a()
 	_, _ = sum.Write(b[:56])
 	switch {
 	case native.Uint32(b) != boltMagic:
 		return boltMeta{}, errors.New("it does not begin as a store does")
+	case native.Uint64(page) != id || native.Uint16(page[8:]) != metaPage:
+		return boltMeta{}, errors.New("it says that it is another page")
 	case native.Uint32(b[4:]) != boltVersion:
 		return boltMeta{}, errors.New("it has another file version")
 	case native.Uint64(b[56:]) != sum.Sum64():
@@ -74,12 +76,12 @@ func parseMeta(page []byte) (boltMeta, error) {
 // nil meta and a reason.
 func readMetas(r io.ReaderAt) (metas [2]*boltMeta, reasons [2]error) {
 	size := int64(os.Getpagesize())
-	if m, err := readMeta(r, 0); err == nil {
+	if m, err := readMeta(r, 0, 0); err == nil {
 		metas[0], size = &m, m.pageSize
 	} else {
 		reasons[0] = err
 	}
-	m, err := readMeta(r, size)
+	m, err := readMeta(r, 1, size)
 	if err == nil && m.pageSize == size {
 		metas[1] = &m
 	} else {
@@ -95,12 +97,12 @@ func sizesDiffer(a, b int64, err error) error {
 	return nil
 }
 
-func readMeta(r io.ReaderAt, at int64) (boltMeta, error) {
+func readMeta(r io.ReaderAt, id uint64, at int64) (boltMeta, error) {
 	page := make([]byte, pageHeader+64)
 	if _, err := r.ReadAt(page, at); err != nil {
 		return boltMeta{}, fmt.Errorf("it cannot be read: %w", err)
 	}
-	return parseMeta(page)
+	return parseMeta(page, id)
 }
 
 // verifyFile checks the store file at path, which nobody has open.
