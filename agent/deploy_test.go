@@ -118,6 +118,7 @@ func packDrive(iso []byte) string {
 
 // The whole of a direct deploy, in the order in which Ironic does it.
 func TestDeploy(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.server.early = 2
 	r.start()
@@ -200,6 +201,7 @@ func TestDeploy(t *testing.T) {
 
 // What a real Ironic sent is understood.
 func TestMessagesOfARealIronic(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	look := map[string]any{}
 	load(t, "lookup.json", &look)
@@ -241,6 +243,7 @@ func load(t *testing.T, name string, v any) {
 }
 
 func TestWriteImageFailures(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).start()
 	img := makeImage(t, nil)
 	file := zst(img)
@@ -300,6 +303,7 @@ func TestWriteImageFailures(t *testing.T) {
 }
 
 func TestImageLargerThanTheDisk(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.machine.Hardware.Disks[0].Size = 4 << 30
 	r.start()
@@ -320,6 +324,7 @@ func TestImageLargerThanTheDisk(t *testing.T) {
 
 // The agent's own address policy holds too (S-SSRF-01).
 func TestPolicyInTheAgent(t *testing.T) {
+	t.Parallel()
 	var hits atomic.Int32
 	secret := httptest.NewUnstartedServer(http.NotFoundHandler())
 	secret.Config.ConnState = func(_ net.Conn, s http.ConnState) {
@@ -349,6 +354,7 @@ func TestPolicyInTheAgent(t *testing.T) {
 }
 
 func TestHintsOfTheInstanceComeFirst(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).start()
 	img := makeImage(t, nil)
 	file := zst(img)
@@ -365,6 +371,7 @@ func TestHintsOfTheInstanceComeFirst(t *testing.T) {
 }
 
 func TestConfigDriveForms(t *testing.T) {
+	t.Parallel()
 	iso := configISO(100 << 10)
 	text := packDrive(iso)
 	raw, _ := base64.StdEncoding.DecodeString(text)

@@ -50,6 +50,7 @@ func TestLookupTimeout(t *testing.T) {
 }
 
 func TestHeartbeatsRetryWhenTheNodeIsLocked(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.server.beats = 1
 	r.start()

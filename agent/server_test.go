@@ -82,6 +82,7 @@ func TestTokenInAHeader(t *testing.T) {
 }
 
 func TestBusyAndProgress(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.server.gate = make(chan struct{})
 	r.start()
@@ -128,6 +129,7 @@ func (r *rig) find(id string) wire.Command {
 }
 
 func TestUnknownStepAndVersion(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).start()
 	c := r.run("deploy.execute_deploy_step", map[string]any{"step": map[string]any{"interface": "deploy", "step": "nosuch_step"}})
 	if c.Status != wire.Failed || !strings.Contains(c.Error.Details, "deploy.nosuch_step") {
@@ -153,6 +155,7 @@ func TestResultsAreBounded(t *testing.T) {
 }
 
 func TestClean(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.machine.Hardware.Disks = append(r.machine.Hardware.Disks, wire.Disk{Name: "/dev/sdc", Size: 1 << 20, ReadOnly: true}, wire.Disk{Name: "/dev/sdd"})
 	r.start()
@@ -243,6 +246,7 @@ func TestTailOfALongLog(t *testing.T) {
 }
 
 func TestLockdown(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).start()
 	r.command("system.lockdown", nil, true)
 	deadline := time.Now().Add(5 * time.Second)
@@ -266,6 +270,7 @@ func TestLockdown(t *testing.T) {
 }
 
 func TestReboot(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).start()
 	r.command("standby.run_image", nil, false)
 	if err := <-r.ended; err != nil {
@@ -278,6 +283,7 @@ func TestReboot(t *testing.T) {
 }
 
 func TestPowerOffThatFails(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.machine.OnPowerOff = nil
 	r.start()

@@ -45,7 +45,7 @@ func startIntake(ctx context.Context, src io.Reader, h hash.Hash) *intake {
 		free: make(chan *chunk, chunkCount), out: make(chan *chunk, chunkCount), sums: make(chan *chunk, chunkCount),
 	}
 	for range chunkCount {
-		i.free <- &chunk{buf: make([]byte, chunkSize)}
+		i.free <- &chunk{} // memory comes when it is needed
 	}
 	i.wg.Go(i.fill)
 	i.wg.Go(i.digest)
@@ -63,6 +63,9 @@ func (i *intake) fill() {
 		case <-i.ctx.Done():
 			i.err = context.Cause(i.ctx)
 			return
+		}
+		if c.buf == nil {
+			c.buf = make([]byte, chunkSize)
 		}
 		c.n, i.err = readFull(i.src, c.buf)
 		if c.n == 0 {

@@ -41,7 +41,7 @@ func (w *writing) raw(ctx context.Context, un *unpacked) error {
 func (w *writing) copyRaw(ctx context.Context, r io.Reader) (int64, error) {
 	free, full := make(chan *piece, pieceCount), make(chan *piece, pieceCount)
 	for range pieceCount {
-		free <- &piece{buf: make([]byte, pieceSize)}
+		free <- &piece{}
 	}
 	painted := make(chan error, 1)
 	go func() {
@@ -70,6 +70,9 @@ func (w *writing) slice(ctx context.Context, r io.Reader, free <-chan *piece, fu
 		case p = <-free:
 		case <-ctx.Done():
 			return size, context.Cause(ctx)
+		}
+		if p.buf == nil {
+			p.buf = make([]byte, pieceSize)
 		}
 		p.n, err = readFull(r, p.buf)
 		if size += int64(p.n); size > w.dst.Size() {
