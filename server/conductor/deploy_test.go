@@ -17,11 +17,12 @@ func TestDeployDrawsTheSequenceDiagram(t *testing.T) {
 	n := w.settled()
 	w.wantState(n, store.Active)
 	golden(t, "deploy.seq", diagram(t, w.db))
-	if !bytes.Equal(w.m.disk, testImage) {
-		t.Errorf("the disk has %d bytes that are not the image", len(w.m.disk))
+	if disk, _ := w.m.content(); !bytes.Equal(disk, testImage) {
+		t.Errorf("the disk has %d bytes that are not the image", len(disk))
 	}
-	if w.m.boots != 2 || w.m.boot.Device != "disk" || !w.m.boot.Persistent {
-		t.Errorf("booted %d times, boot device %v", w.m.boots, w.m.boot)
+	b, err := w.BootDevice(t.Context(), testNode)
+	if err != nil || w.m.starts() != 2 || b.Device != "disk" || !b.Persistent {
+		t.Errorf("booted %d times, boot device %v (%v)", w.m.starts(), b, err)
 	}
 	if n.PowerState != store.PowerOn || n.Agent.Token != "" || n.Reservation != nil || n.DeployStep != nil || n.TargetProvisionState != "" {
 		t.Errorf("node is left as %+v", n)

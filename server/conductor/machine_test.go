@@ -63,6 +63,20 @@ func (m *machine) state() store.PowerState {
 	return m.power
 }
 
+// starts is how often the machine was turned on.
+func (m *machine) starts() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.boots
+}
+
+// content is what is on the machine's disk, and its config drive.
+func (m *machine) content() (disk, drive []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.disk, m.drive
+}
+
 func (m *machine) setBoot(b bmc.Boot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

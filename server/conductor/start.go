@@ -58,14 +58,18 @@ func (c *Conductor) startRun(ctx context.Context, ident string, w *Workflow, lab
 			return err
 		}
 		to = n.ProvisionState
-		return store.Nodes.Put(tx, n)
+		if err := store.Nodes.Put(tx, n); err != nil {
+			return err
+		}
+		// Here, so that it comes before whatever a worker does for the run.
+		ctx = store.WithScope(ctx, store.Scope{Trace: r.Trace, Node: r.Node, Run: r.ID})
+		c.db.Record(ctx, store.Message{From: store.API, To: store.Conductor, Kind: store.Cast, Label: label})
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	c.log.Info().Str("node", r.Node).Uint64("run", r.ID).Str("workflow", w.Name).Msg("run begun")
-	ctx = store.WithScope(ctx, store.Scope{Trace: r.Trace, Node: r.Node, Run: r.ID})
-	c.db.Record(ctx, store.Message{From: store.API, To: store.Conductor, Kind: store.Cast, Label: label})
 	c.stateChanged(ctx, r.Node, from, to)
 	c.refresh(r.Node)
 	c.queue.add(r.Node)

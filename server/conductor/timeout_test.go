@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,20 +62,20 @@ func TestNoSignOfLife(t *testing.T) {
 		w.enroll(store.Available)
 		w.provision("active")
 		n := w.after(9 * time.Minute)
-		if n.ProvisionState != store.DeployWait || w.m.boots != 1 {
-			t.Fatalf("after 9 min: %q, %d starts", n.ProvisionState, w.m.boots)
+		if n.ProvisionState != store.DeployWait || w.m.starts() != 1 {
+			t.Fatalf("after 9 min: %q, %d starts", n.ProvisionState, w.m.starts())
 		}
 		if r := w.run(n.Run); !strings.Contains(r.WaitingFor, "no packet since it was started") || r.Deadline.IsZero() {
 			t.Errorf("waiting for %q until %v", r.WaitingFor, r.Deadline)
 		}
 		w.after(2 * time.Minute)
-		if w.m.boots != 2 || w.seen.count("boot device pxe (uefi, once)") != 2 {
-			t.Errorf("after 11 min: %d starts; seen %v", w.m.boots, w.seen.all())
+		if w.m.starts() != 2 || w.seen.count("boot device pxe (uefi, once)") != 2 {
+			t.Errorf("after 11 min: %d starts; seen %v", w.m.starts(), w.seen.all())
 		}
 		n = w.after(20 * time.Minute)
 		w.wantState(n, store.DeployFailed)
-		if w.m.boots != 3 || w.m.state() != store.PowerOff {
-			t.Errorf("%d starts, machine %q", w.m.boots, w.m.state())
+		if w.m.starts() != 3 || w.m.state() != store.PowerOff {
+			t.Errorf("%d starts, machine %q", w.m.starts(), w.m.state())
 		}
 		want := "await-agent: the ramdisk has not called, after 3 starts of the node; nothing was seen of the node, not even a DHCP request: check its boot order, its cabling and the port's MAC address"
 		if n.LastError != want {
@@ -96,8 +97,8 @@ func TestSomethingButNoAgent(t *testing.T) {
 		}
 		n := w.after(time.Second)
 		w.wantState(n, store.DeployFailed)
-		if w.m.boots != 1 || !strings.Contains(n.LastError, "within 30m0s") || !strings.Contains(n.LastError, "last seen: DHCP DISCOVER") {
-			t.Errorf("%d starts, last_error %q", w.m.boots, n.LastError)
+		if w.m.starts() != 1 || !strings.Contains(n.LastError, "within 30m0s") || !strings.Contains(n.LastError, "last seen: DHCP DISCOVER") {
+			t.Errorf("%d starts, last_error %q", w.m.starts(), n.LastError)
 		}
 	})
 }
@@ -115,13 +116,13 @@ func TestTokenWithoutHeartbeat(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.after(59 * time.Second)
-		if w.m.boots != 1 {
-			t.Fatalf("%d starts too early", w.m.boots)
+		if w.m.starts() != 1 {
+			t.Fatalf("%d starts too early", w.m.starts())
 		}
 		w.after(3 * time.Second)
 		again, err := w.Lookup(t.Context(), []string{testMAC}, "", "192.0.2.7:4000", true)
-		if err != nil || w.m.boots != 2 {
-			t.Fatalf("%d starts, lookup: %v", w.m.boots, err)
+		if err != nil || w.m.starts() != 2 {
+			t.Fatalf("%d starts, lookup: %v", w.m.starts(), err)
 		}
 		if again.Config.AgentToken == l.Config.AgentToken || len(again.Config.AgentToken) < 32 {
 			t.Errorf("token of the second start is %q", again.Config.AgentToken)
@@ -134,12 +135,12 @@ func TestTokenWithoutHeartbeat(t *testing.T) {
 type pipeAgent struct {
 	conns chan net.Conn
 	once  sync.Once
-	down  bool
+	down  atomic.Bool
 	reply func(req *http.Request) any
 }
 
 func (p *pipeAgent) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	if p.down {
+	if p.down.Load() {
 		return nil, &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}
 	}
 	a, b := net.Pipe()
@@ -252,7 +253,7 @@ func TestAnAgentThatGoes(t *testing.T) {
 		token := deployToWrite(t, w, p)
 		w.after(time.Minute)
 		w.agents.forget(testNode)
-		p.down = true
+		p.down.Store(true)
 		n := w.after(4 * time.Minute)
 		w.wantState(n, store.DeployWait)
 		if r := w.run(n.Run); !strings.Contains(r.WaitingFor, "the agent to answer") {

@@ -31,8 +31,8 @@ func TestAnyCallOfTheControllerFailsOnce(t *testing.T) {
 		w.trouble.Store(&fn)
 		w.provision("active")
 		w.wantState(w.settled(), store.Active)
-		if w.m.boots != 2 || w.seen.count("agent: execute_deploy_step write_image") != 1 {
-			t.Errorf("call %d failed: started %d times; seen:\n%s", n, w.m.boots, strings.Join(w.seen.all(), "\n"))
+		if w.m.starts() != 2 || w.seen.count("agent: execute_deploy_step write_image") != 1 {
+			t.Errorf("call %d failed: started %d times; seen:\n%s", n, w.m.starts(), strings.Join(w.seen.all(), "\n"))
 		}
 		w.stop()
 		if !hit.Load() {

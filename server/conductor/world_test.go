@@ -347,6 +347,13 @@ func fold(lines []string) (out []string) {
 	return out
 }
 
+// withoutPolls leaves the polls of long commands out of a diagram, but for the
+// last.
+func withoutPolls(text string) string {
+	lines := slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool { return strings.HasSuffix(l, ": "+store.LabelStillWorking) })
+	return strings.Join(fold(lines), "\n")
+}
+
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
