@@ -39,12 +39,13 @@ type machine struct {
 	drive []byte
 
 	// What goes wrong.
-	deaf      bool              // never boots from the network
-	mute      bool              // boots, but its agent never calls
-	fails     map[string]string // command or step -> what the agent says
-	hang      map[string]bool   // step that never ends
-	loseReply map[string]int    // command -> answers to lose
-	polled    bool              // a write goes on until somebody has asked for it
+	ramdisk   func(context.Context) // boots this instead of a testAgent
+	deaf      bool                  // never boots from the network
+	mute      bool                  // boots, but its agent never calls
+	fails     map[string]string     // command or step -> what the agent says
+	hang      map[string]bool       // step that never ends
+	loseReply map[string]int        // command -> answers to lose
+	polled    bool                  // a write goes on until somebody has asked for it
 	writeTime time.Duration
 	agents    sync.WaitGroup
 }
@@ -156,6 +157,10 @@ func (a *testAgent) run(mute bool) func() {
 		}
 		a.m.journal("boots %s", boot.Action)
 		if boot.Action != "ramdisk" || mute {
+			return
+		}
+		if a.m.ramdisk != nil {
+			a.m.ramdisk(a.ctx)
 			return
 		}
 		var l wire.LookupResponse
