@@ -282,11 +282,22 @@ func TestRootDeviceHints(t *testing.T) {
 		value any
 		ok    bool
 	}{
-		{"size", 60.0, true}, {"size", "60", true}, {"size", ">= 60", true}, {"size", "<or> 60 <or> 120", true},
-		{"size", "60 GB", false}, {"size", -1.0, false}, {"size", 1.5, false}, {"size", true, false},
-		{"serial", "s== abc", true}, {"serial", "", false}, {"serial", 5.0, false},
-		{"rotational", true, true}, {"rotational", "False", true}, {"rotational", "maybe", false},
-		{"by_path", "/dev/disk/by-path/x", true}, {"colour", "red", false},
+		{"size", 60.0, true},
+		{"size", "60", true},
+		{"size", ">= 60", true},
+		{"size", "<or> 60 <or> 120", true},
+		{"size", "60 GB", false},
+		{"size", -1.0, false},
+		{"size", 1.5, false},
+		{"size", true, false},
+		{"serial", "s== abc", true},
+		{"serial", "", false},
+		{"serial", 5.0, false},
+		{"rotational", true, true},
+		{"rotational", "False", true},
+		{"rotational", "maybe", false},
+		{"by_path", "/dev/disk/by-path/x", true},
+		{"colour", "red", false},
 	} {
 		n := &store.Node{Properties: map[string]any{"root_device": map[string]any{tt.key: tt.value}}}
 		if err := checkRootDevice(n); (err == nil) != tt.ok {

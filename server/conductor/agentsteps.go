@@ -148,7 +148,7 @@ func (t *Task) begun() time.Time {
 // heartbeat for too long: the machine has gone down.
 func (t *Task) silent(err error) error {
 	last := t.Node.Agent.LastHeartbeat
-	if limit := t.Limits().Heartbeat; !last.IsZero() && time.Since(last) > limit {
+	if limit := t.Limits().Heartbeat; !last.IsZero() && time.Since(last) > limit && time.Since(t.c.born) > limit {
 		return final(fmt.Errorf("the agent has gone: no heartbeat since %s (%s), and %w; look at the node's console",
 			last.UTC().Format(time.RFC3339), ago(last), err))
 	}

@@ -32,6 +32,9 @@ func awaitAgent(_ context.Context, t *Task) error {
 	if t.Node.Agent.Token != "" {
 		since, limit = t.Node.Agent.Since, t.Limits().Claim
 	}
+	if since.Before(t.c.born) { // it may have called in vain
+		since = t.c.born
+	}
 	if idle := time.Since(since); idle < limit {
 		return pause(awaited(seen, boot.BootedAt), limit-idle)
 	}

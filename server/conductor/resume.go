@@ -51,10 +51,16 @@ func openRuns(tx *store.Tx) (open []*store.Run, err error) {
 		n, err := store.Nodes.Get(tx, r.Node)
 		switch {
 		case err == nil && n.Run == r.ID:
+			r.Deadline = time.Time{} // nobody has listened meanwhile: the step gets its time anew
 			open = append(open, r)
 		case err == nil || errors.Is(err, store.ErrNotFound):
 			lost = append(lost, r)
 		default:
+			return nil, err
+		}
+	}
+	for _, r := range open {
+		if err := store.Runs.Put(tx, r); err != nil {
 			return nil, err
 		}
 	}

@@ -267,6 +267,35 @@ func TestAnAgentThatGoes(t *testing.T) {
 	})
 }
 
+// TestALongOutageIsNoTimeout: what passes while the appliance is down counts
+// for nothing.
+func TestALongOutageIsNoTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newQuietWorld(t)
+		w.enroll(store.Available)
+		w.provision("active")
+		w.after(5 * time.Minute)
+		w.saw("DHCP DISCOVER")
+		w.stop()
+		time.Sleep(3 * time.Hour)
+		w.Conductor = New(w.config)
+		w.start()
+		n := w.after(9 * time.Minute)
+		w.wantState(n, store.DeployWait)
+		if w.m.starts() != 1 {
+			t.Errorf("started %d times", w.m.starts())
+		}
+		w.after(2 * time.Minute)
+		if w.m.starts() != 2 {
+			t.Errorf("started %d times after ten silent minutes", w.m.starts())
+		}
+		divider := func(m *store.Message) bool { return m.Kind == store.Divider && m.Node == testNode }
+		if ms, err := w.db.MessagesAfter(0, 0, divider); err != nil || len(ms) != 1 {
+			t.Errorf("dividers: %+v (%v)", ms, err)
+		}
+	})
+}
+
 // TestPowerFaultComesAndGoes: three reads that fail put a node into
 // maintenance, one that succeeds takes it out again.
 func TestPowerFaultComesAndGoes(t *testing.T) {

@@ -81,8 +81,7 @@ func newWorld(t testing.TB, change ...func(*Config)) *world {
 	if err := os.WriteFile(filepath.Join(dir, "img"), testImage, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var server *httptest.Server
-	server = httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		testAPI(w.Conductor).ServeHTTP(rw, r)
 	}))
 	w.m = newMachine(testMAC, "http://"+server.Listener.Addr().String(), w.seen.add)
