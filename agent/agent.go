@@ -9,6 +9,7 @@ package agent
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +35,7 @@ type Config struct {
 	CA            []byte        // PEM, who may sign the server's certificate; nil: the system's
 	Console       io.Writer     // gets a line for each thing that a person at the screen wants to know; nil: none
 	Version       string        // ours
-	Policy        fetch.Policy  // for images and config drives
+	Policy        fetch.Policy  // for images and config drives; CA and Insecure hold for it too
 	Logger        zerolog.Logger
 }
 
@@ -54,6 +55,24 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// withTrust makes downloads trust whom the API client trusts: a ramdisk has no
+// certificates of its own.
+func (c Config) withTrust() (Config, error) {
+	c.Policy.Insecure = c.Policy.Insecure || c.Insecure
+	if len(c.CA) == 0 {
+		return c, nil
+	}
+	roots := x509.NewCertPool()
+	if c.Policy.Roots != nil {
+		roots = c.Policy.Roots.Clone()
+	}
+	if !roots.AppendCertsFromPEM(c.CA) {
+		return c, errors.New("the CA for the server's certificate is not a PEM certificate")
+	}
+	c.Policy.Roots = roots
+	return c, nil
+}
+
 // errEnded ends the agent after a command has powered off or rebooted a
 // machine whose PowerOff returns, as a simulated one's does.
 var errEnded = errors.New("the machine was powered off or rebooted")
@@ -62,7 +81,10 @@ var errEnded = errors.New("the machine was powered off or rebooted")
 // a command ends the machine; both return nil. It fails when the server cannot
 // be found in time, gives no token, or the port for commands is taken.
 func Run(ctx context.Context, c Config, m hw.Machine) error {
-	c = c.withDefaults()
+	c, err := c.withDefaults().withTrust()
+	if err != nil {
+		return err
+	}
 	ln, err := listen(c.Listen)
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,13 +50,7 @@ func newAPI(c Config) (*api, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("server address %q is not an http or https URL; set ipa-api-url on the kernel's command line", c.APIURL)
 	}
-	t := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.Insecure}
-	if len(c.CA) > 0 {
-		t.RootCAs = x509.NewCertPool()
-		if !t.RootCAs.AppendCertsFromPEM(c.CA) {
-			return nil, errors.New("the CA for the server's certificate is not a PEM certificate")
-		}
-	}
+	t := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.Insecure, RootCAs: c.Policy.Roots}
 	return &api{
 		base: strings.TrimRight(c.APIURL, "/"),
 		client: &http.Client{
@@ -88,7 +81,7 @@ func (a *api) call(ctx context.Context, method, path string, minor int, body any
 	}
 	resp, err := a.client.Do(r)
 	if err != nil {
-		return ans, err
+		return ans, plain(err)
 	}
 	defer resp.Body.Close()
 	ans.code = resp.StatusCode
@@ -96,6 +89,15 @@ func (a *api) call(ctx context.Context, method, path string, minor int, body any
 	ans.date, _ = http.ParseTime(resp.Header.Get("Date"))
 	ans.body, err = io.ReadAll(http.MaxBytesReader(nil, resp.Body, maxAnswer))
 	return ans, err
+}
+
+// plain takes the URL out of an error; who reads it knows the server.
+func plain(err error) error {
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		return ue.Err
+	}
+	return err
 }
 
 func newRequest(ctx context.Context, method, url string, minor int, body any) (*http.Request, error) {

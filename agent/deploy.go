@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bessemer/agent/disk"
+	"bessemer/agent/fetch"
 	"bessemer/agent/hw"
 	"bessemer/agent/image"
 	"bessemer/agent/wire"
@@ -163,13 +164,11 @@ func packedAs(p image.Packing) string {
 	return " in ." + string(p)
 }
 
-// write tries the image's URLs in turn. A file that is wrong is so everywhere,
-// but a mirror may be broken or old, so every failure but the disk's size goes
-// on to the next.
+// write tries the image's URLs in turn, since a mirror may be broken or old.
 func (w *imageWrite) write(ctx context.Context) (image.Result, error) {
 	var failed []error
 	for _, u := range w.info.URLs {
-		res, err := image.Write(ctx, source{w.x.client, w.x.Policy, u}, w.disk, w.options(ctx))
+		res, err := w.writeFrom(ctx, u)
 		if err == nil {
 			return res, nil
 		}
@@ -181,8 +180,20 @@ func (w *imageWrite) write(ctx context.Context) (image.Result, error) {
 	return image.Result{}, errors.Join(failed...)
 }
 
+// writeFrom writes the image from one URL. A wrong checksum gets a second try,
+// in case the file was being replaced.
+func (w *imageWrite) writeFrom(ctx context.Context, url string) (image.Result, error) {
+	src, o := source{w.x.client, w.x.Policy, url}, w.options(ctx)
+	res, err := image.Write(ctx, src, w.disk, o)
+	if errors.Is(err, image.ErrChecksum) || errors.Is(err, fetch.ErrChanged) {
+		w.x.con.say("%v; trying once more", err)
+		res, err = image.Write(ctx, src, w.disk, o)
+	}
+	return res, err
+}
+
 func (w *imageWrite) options(ctx context.Context) image.Options {
-	o := image.Options{Checksum: w.sum, Claim: w.info.DiskFormat}
+	o := image.Options{Checksum: w.sum, Claim: w.info.DiskFormat, Permitted: w.x.formats}
 	if inv, err := w.x.machine.Inventory(ctx); err == nil {
 		o.Memory = inv.Memory.Total / 8
 	}

@@ -35,6 +35,7 @@ type executor struct {
 	con     *console
 	table   commands
 	client  *http.Client // gets images and config drives, under the policy
+	formats []string     // of images that the server permits
 
 	ended  chan struct{} // closed when the machine was ended
 	locked chan struct{} // closed by system.lockdown
@@ -53,8 +54,8 @@ func newExecutor(ctx context.Context, c Config, m hw.Machine, n *node, beat *hea
 	x := &executor{
 		Config: c, ctx: ctx, machine: m, beat: beat, con: con,
 		node:   nodeInfo{Properties: n.Properties, InstanceInfo: n.InstanceInfo},
-		client: c.Policy.Client(),
-		ended:  make(chan struct{}), locked: make(chan struct{}),
+		client: c.Policy.Client(), formats: n.formats,
+		ended: make(chan struct{}), locked: make(chan struct{}),
 	}
 	x.table = x.commandTable()
 	return x

@@ -74,7 +74,7 @@ func pauseAfter(failures int, timeout time.Duration) time.Duration {
 	if failures == 0 {
 		return time.Duration(float64(timeout) * (0.3 + 0.3*rand.Float64()))
 	}
-	d := min(time.Second<<min(failures-1, 4), 10*time.Second, timeout/2)
+	d := min(time.Second<<min(failures-1, 4), 5*time.Second, timeout/2)
 	return time.Duration(float64(d) * (0.7 + 0.5*rand.Float64()))
 }
 

@@ -39,9 +39,10 @@ type ironic struct {
 	version string // the highest microversion it tells
 	node    map[string]any
 	config  map[string]any
-	early   int           // lookups that get 404 first
-	beats   int           // heartbeat answers that are 409 first
-	gate    chan struct{} // if set, image downloads stop here after half of the file
+	early   int                            // lookups that get 404 first
+	beats   int                            // heartbeat answers that are 409 first
+	change  func(nth int, b []byte) []byte // what the nth answer with a file holds
+	gate    chan struct{}                  // if set, image downloads stop here after half of the file
 
 	mu       sync.Mutex
 	lookups  []*http.Request
@@ -99,6 +100,9 @@ func (s *ironic) file(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	b, ok := s.files[r.PathValue("name")]
 	s.requests = append(s.requests, r.PathValue("name"))
+	if s.change != nil {
+		b = s.change(len(s.requests), b)
+	}
 	s.mu.Unlock()
 	if !ok {
 		w.WriteHeader(404)

@@ -30,6 +30,7 @@ type node struct {
 	minor   int           // the server's highest microversion
 	local   net.IP        // our address on the way to the server
 	date    time.Time     // the server's clock; zero: not told
+	formats []string      // of images that the server permits; empty: all
 }
 
 // errNoToken: without one nobody could tell the server's commands from anyone
@@ -61,10 +62,10 @@ func lookup(ctx context.Context, c Config, a *api, m hw.Machine, con *console) (
 	}
 }
 
-// lookupPause grows from half a second to ten, with jitter so that a rack that
+// lookupPause grows from half a second to five, with jitter so that a rack that
 // powers up together does not ask in step.
 func lookupPause(n int) time.Duration {
-	d := min(500*time.Millisecond<<min(n, 5), 10*time.Second)
+	d := min(500*time.Millisecond<<min(n, 4), 5*time.Second)
 	return time.Duration(float64(d) * (0.7 + 0.5*rand.Float64()))
 }
 
@@ -115,6 +116,9 @@ func newNode(c Config, ans answer) (*node, error) {
 	}
 	if len(n.token) < minToken {
 		return nil, errNoToken
+	}
+	if !l.Config.DisableDeepImageInspection {
+		n.formats = l.Config.PermittedImageFormats
 	}
 	if n.minor == 0 {
 		n.minor = heartbeatVersion

@@ -103,7 +103,10 @@ func TestServersCertificate(t *testing.T) {
 		{Config{Insecure: true}, "does not know this machine"},
 		{Config{}, "certificate"},
 	} {
-		c := tt.c.withDefaults()
+		c, err := tt.c.withDefaults().withTrust()
+		if err != nil {
+			t.Fatal(err)
+		}
 		c.APIURL = s.URL
 		a, err := newAPI(c)
 		if err != nil {

@@ -31,8 +31,6 @@ func (g *gptHeader) put64(off int, v uint64) { binary.LittleEndian.PutUint64(g.h
 func (g *gptHeader) entrySize() int          { return int(g.u32(84)) }
 func (g *gptHeader) entry(i int) []byte      { return g.entries[i*g.entrySize() : (i+1)*g.entrySize()] }
 func (g *gptHeader) count() int              { return int(g.u32(80)) }
-func (g *gptHeader) firstUsable() uint64     { return g.u64(40) }
-func (g *gptHeader) lastUsable() uint64      { return g.u64(48) }
 func (g *gptHeader) alternate() uint64       { return g.u64(32) }
 func (g *gptHeader) entrySectors() uint64    { return uint64((len(g.entries) + g.sector - 1) / g.sector) }
 

@@ -2,141 +2,16 @@ package image
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
-	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"math/rand/v2"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
-	"github.com/ulikunitz/xz"
-
 	"bessemer/agent/hw"
-	"bessemer/agent/wire"
 )
-
-// memFile is an image file in memory, as a source that counts and can fail.
-type memFile struct {
-	data   []byte
-	second []byte // what a second reading gives; nil: the same
-	ranges bool
-	hide   bool  // do not tell the size
-	fail   error // after half of the data
-
-	opened int
-	*bytes.Reader
-}
-
-func (m *memFile) Open(context.Context) (File, error) {
-	m.opened++
-	return &memFile{data: m.data, second: m.second, ranges: m.ranges, hide: m.hide, fail: m.fail, Reader: bytes.NewReader(m.data)}, nil
-}
-
-func (m *memFile) Read(p []byte) (int, error) {
-	if m.fail != nil && m.Len() < len(m.data)/2 {
-		return 0, m.fail
-	}
-	return m.Reader.Read(p[:min(len(p), 100_001)])
-}
-
-func (m *memFile) Close() error { return nil }
-
-func (m *memFile) Size() int64 {
-	if m.hide {
-		return -1
-	}
-	return int64(len(m.data))
-}
-
-func (m *memFile) Ranges(context.Context) io.ReaderAt {
-	if !m.ranges {
-		return nil
-	}
-	if m.second != nil {
-		return bytes.NewReader(m.second)
-	}
-	return bytes.NewReader(m.data)
-}
-
-// newDisk is a fake disk that is full of old data.
-func newDisk(t testing.TB, size int64) (hw.Disk, *hw.Fake) {
-	path := filepath.Join(t.TempDir(), "sda")
-	old := bytes.Repeat([]byte("old data! "), int(size/10+1))[:size]
-	if err := os.WriteFile(path, old, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	m := &hw.Fake{
-		Hardware: wire.Inventory{Disks: []wire.Disk{{Name: "/dev/sda", Size: size}}},
-		Files:    map[string]string{"/dev/sda": path},
-	}
-	d, err := m.OpenDisk("/dev/sda", true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.Close() })
-	return d, m
-}
-
-func content(t *testing.T, m *hw.Fake) []byte {
-	b, err := os.ReadFile(m.Files["/dev/sda"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-func sha(b []byte) Checksum {
-	s := sha256.Sum256(b)
-	return Checksum{"sha256", hex.EncodeToString(s[:])}
-}
-
-// diskImage is a disk image with data, holes, and a ragged end.
-func diskImage(size int) []byte {
-	b := make([]byte, size)
-	r := rand.NewChaCha8([32]byte{2})
-	for off := 0; off < size; off += 700_000 {
-		n := min(260_000, size-off)
-		r.Read(b[off : off+n/2])
-		copy(b[off+n/2:off+n], strings.Repeat("compressible ", n/13))
-	}
-	copy(b[510:], "\x55\xaa")
-	return b
-}
-
-func packGz(b []byte) []byte {
-	var o bytes.Buffer
-	w := gzip.NewWriter(&o)
-	w.Write(b)
-	w.Close()
-	return o.Bytes()
-}
-
-func packZst(b []byte) []byte {
-	e, _ := zstd.NewWriter(nil)
-	return e.EncodeAll(b, nil)
-}
-
-func packXz(b []byte) []byte {
-	var o bytes.Buffer
-	w, _ := xz.NewWriter(&o)
-	w.Write(b)
-	w.Close()
-	return o.Bytes()
-}
-
-var packers = map[string]func([]byte) []byte{
-	"": func(b []byte) []byte { return b }, "gz": packGz, "zst": packZst, "xz": packXz,
-}
 
 func TestWrite(t *testing.T) {
 	img := diskImage(3<<20 + 512*3)
@@ -429,93 +304,6 @@ func TestProgressEndsAtTheWhole(t *testing.T) {
 		if err != nil || last.Done != int64(len(img)) || last.What != "write image" {
 			t.Errorf("%v, last progress %+v; want %d done", err, last, len(img))
 		}
-	}
-}
-
-// Memory must not grow with the image: 2 GiB, mostly holes, from a packed file.
-func TestMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("writes 2 GiB of zeros")
-	}
-	const size = 2 << 30
-	path := filepath.Join(t.TempDir(), "sda")
-	m := &hw.Fake{Hardware: wire.Inventory{Disks: []wire.Disk{{Name: "/dev/sda", Size: size}}}, Files: map[string]string{"/dev/sda": path}}
-	d, err := m.OpenDisk("/dev/sda", true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	file := sparseZst(size)
-	runtime.GC()
-	var before, now runtime.MemStats
-	runtime.ReadMemStats(&before)
-	peak := uint64(0)
-	watch := func(Progress) {
-		runtime.ReadMemStats(&now)
-		peak = max(peak, now.HeapInuse)
-	}
-	res, err := Write(t.Context(), &memFile{data: file}, d, Options{Checksum: sha(file), Progress: watch})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if res.Size != size {
-		t.Errorf("wrote %d bytes, want %d", res.Size, size)
-	}
-	if used := int64(peak) - int64(before.HeapInuse); used > 64<<20 {
-		t.Errorf("used %d MiB of heap for a 2 GiB image, want less than 64", used>>20)
-	}
-	t.Logf("peak heap %d MiB over the start, written in %s", (int64(peak)-int64(before.HeapInuse))>>20, res.Took)
-}
-
-// sparseZst packs size bytes with a few data blocks among zeros.
-func sparseZst(size int64) []byte {
-	var b bytes.Buffer
-	e, _ := zstd.NewWriter(&b, zstd.WithEncoderLevel(zstd.SpeedFastest))
-	zeros, data := make([]byte, 4<<20), diskImage(1<<20)
-	for left := size; left > 0; {
-		p := zeros
-		if (left>>20)%64 == 0 {
-			p = data
-		}
-		p = p[:min(left, int64(len(p)))]
-		e.Write(p)
-		left -= int64(len(p))
-	}
-	e.Close()
-	return b.Bytes()
-}
-
-// Files of qemu-img, an independent writer.
-func TestFilesOfQemuImg(t *testing.T) {
-	qemu, err := exec.LookPath("qemu-img")
-	if err != nil {
-		t.Skip("needs qemu-img")
-	}
-	dir := t.TempDir()
-	img := diskImage(8 << 20)
-	raw := filepath.Join(dir, "raw")
-	if err := os.WriteFile(raw, img, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range []string{
-		"-O qcow2", "-O qcow2 -o compat=0.10", "-O qcow2 -c", "-O qcow2 -c -o compression_type=zstd",
-		"-O qcow2 -o cluster_size=4k,lazy_refcounts=on", "-O qcow2 -o preallocation=metadata", "-O qcow2 -c -o cluster_size=2M",
-	} {
-		out := filepath.Join(dir, "out.qcow2")
-		cmd := exec.Command(qemu, append(append([]string{"convert", "-f", "raw"}, strings.Fields(args)...), raw, out)...)
-		if b, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v %s", cmd, err, b)
-		}
-		file, err := os.ReadFile(out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, m := newDisk(t, 24<<20)
-		if _, err := Write(t.Context(), &memFile{data: file}, d, Options{Checksum: sha(file), Memory: 1 << 20}); err != nil {
-			t.Errorf("%s: %v", args, err)
-			continue
-		}
-		checkDisk(t, m, img)
 	}
 }
 
