@@ -32,6 +32,12 @@ func newRack(t *testing.T) *rack {
 	if !*e2e {
 		t.Skip("end-to-end tests run with -e2e (make e2e)")
 	}
+	return startRack(t)
+}
+
+// startRack starts an appliance in a lab of its own.
+func startRack(t *testing.T) *rack {
+	t.Helper()
 	for _, need := range []string{"bin/bessemer", filepath.Join(*imageDir, "tiny.sha256"), *kernelDir} {
 		if _, err := os.Stat(need); err != nil {
 			t.Fatalf("%v; make e2e builds it", err)

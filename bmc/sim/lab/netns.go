@@ -27,6 +27,17 @@ func (l *Lab) Listen(addr string) (net.Listener, error) {
 	return lis, err
 }
 
+// ListenPacket opens a UDP socket in the lab.
+func (l *Lab) ListenPacket(network, addr string) (net.PacketConn, error) {
+	var conn net.PacketConn
+	err := l.enter(func() (err error) {
+		var lc net.ListenConfig
+		conn, err = lc.ListenPacket(context.Background(), network, addr)
+		return err
+	})
+	return conn, err
+}
+
 // DialContext connects to an address in the lab; it must be a literal one.
 func (l *Lab) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
 	var conn net.Conn
