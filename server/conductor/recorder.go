@@ -24,7 +24,9 @@ func NewRecorder(db *store.DB, log zerolog.Logger) *IntentRecorder { return &Int
 func (r *IntentRecorder) Record(ctx context.Context, m store.Message) uint64 {
 	seq := r.db.Record(ctx, m)
 	if m.Kind == store.Request && (m.To == store.BMC || m.To == store.NodeP) && !onlyReads[m.Label] {
-		if err := r.db.Flush(); err != nil { // the act is not held up by a full disk; the journal will be
+		// Batch, since it shares its wait for the disk with other callers. The
+		// act is not held up by a full disk; the journal will be.
+		if err := r.db.Batch(func(*store.Tx) error { return nil }); err != nil {
 			r.log.Error().Err(err).Str("label", m.Label).Msg("save a message before acting")
 		}
 	}
