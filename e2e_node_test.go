@@ -134,32 +134,34 @@ func (n *node) waitState(t *testing.T, within time.Duration, want ...string) {
 	}
 }
 
-// awaitStep waits until the node's run is at a step. It returns false when the
-// step went by between two readings.
-func (n *node) awaitStep(t *testing.T, step string) bool {
+// awaitStep waits until the node's run is at a step, or at a later one that is
+// not in but, and returns the step's name; "" when the run ends before.
+func (n *node) awaitStep(t *testing.T, step string, but []string) string {
 	t.Helper()
-	for range 6000 {
+	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		run := n.lastRun(t)
-		if run.Step == step {
-			return true
-		}
-		for _, s := range run.Steps {
-			if s.Name == step && s.Outcome != "" {
-				return false
-			}
+		if run.Outcome == "failed" || run.Outcome == "aborted" {
+			t.Fatalf("the run %s %s: %s", run.Workflow, run.Outcome, run.Error)
 		}
 		if run.Outcome != "running" {
-			t.Fatalf("the run %s ended %s: %s", run.Workflow, run.Outcome, run.Error)
+			return ""
 		}
-		time.Sleep(100 * time.Millisecond)
+		// Steps are listed from their beginning on.
+		if at := run.index(step); at >= 0 && run.index(run.Step) >= at && !slices.Contains(but, run.Step) {
+			return run.Step
+		}
 	}
 	t.Fatalf("the run did not come to step %s", step)
-	return false
+	return ""
 }
 
 type run struct {
 	Workflow, Step, Outcome, Error string
 	Steps                          []struct{ Name, Outcome string }
+}
+
+func (r run) index(step string) int {
+	return slices.IndexFunc(r.Steps, func(s struct{ Name, Outcome string }) bool { return s.Name == step })
 }
 
 func (n *node) lastRun(t *testing.T) run {

@@ -61,15 +61,20 @@ func TestE2EKill(t *testing.T) {
 	n.enroll(t)
 	n.provision(t, "manage", nil, "manageable")
 	n.provision(t, "provide", nil, "available")
-	steps := []string{"power-off", "await-agent", "write-image", "sync-disks", "power-on"}
 	mark := n.startDeploy(t, "tiny.raw.zst", "killed")
-	for _, step := range steps {
-		if !n.awaitStep(t, step) {
-			t.Logf("step %s went by unseen", step)
+	var killed []string
+	for _, step := range []string{"power-off", "reboot", "await-agent", "write-image", "install-bootloader", "power-off-ramdisk"} {
+		now := n.awaitStep(t, step, killed)
+		if now == "" {
+			break // it was faster than we
 		}
 		r.app.kill()
+		killed = append(killed, now)
 		r.app.start(t)
-		t.Logf("killed at step %s", step)
+	}
+	t.Logf("killed at %s", strings.Join(killed, ", "))
+	if len(killed) < 5 {
+		t.Errorf("killed at %d steps only, want 5", len(killed))
 	}
 	n.waitState(t, 15*time.Minute, "active")
 	n.checkBooted(t, mark, driveFacts("killed"))
