@@ -67,7 +67,7 @@ func wipeRanges(size int64, t Table) []span {
 	for _, p := range t.Partitions { // before the table that leads to them
 		off, n := p.Offset(t.SectorSize), p.Size(t.SectorSize)
 		add(off, min(n, partEdge))
-		add(off+max(0, n-partEdge), partEdge)
+		add(off+max(0, n-partEdge), min(n, partEdge))
 		for _, s := range superblocks {
 			if s+super <= n {
 				add(off+s, super)
