@@ -69,7 +69,7 @@ func Open(ctx context.Context, o Options) (s *Server, err error) {
 		return s, err
 	}
 	b := o.Config.BMC
-	s.pool = bmc.NewPool(o.Types, s.db, bmc.PoolOptions{
+	s.pool = bmc.NewPool(o.Types, conductor.NewRecorder(s.db, s.part("conductor")), bmc.PoolOptions{
 		ConnectTimeout: b.ConnectTimeout.D(), CallTimeout: b.CallTimeout.D(), PowerWait: b.PowerTimeout.D(),
 		Log: s.part("bmc"),
 	})
