@@ -1,7 +1,7 @@
 # make            build bin/bessemer and bin/bessemer-agent
 # make test       what every change must pass: lint, tests with the race detector
 # make e2e        two machines with real firmware go from bare to ACTIVE (root, QEMU)
-# make bench      measure, beside a peer where there is one
+# make bench      measure, beside a peer where there is one (root; about 5 minutes)
 # make lint       gofumpt, vet, staticcheck
 # make images     the tiny test operating system, below .cache/images
 # make clean      remove what was built
@@ -38,7 +38,7 @@ e2e: all images
 	$(GO) test -count=1 -v -timeout 40m -run 'TestE2E' . -e2e -kernel $(KERNEL) -images $(CACHE)/images
 
 bench: all images
-	testdata/bench/run $(KERNEL) $(CACHE)/images
+	$(GO) test -count=1 -v -timeout 15m -run 'TestBench' . -bench-peers -kernel $(KERNEL) -images $(CACHE)/images
 
 images: $(CACHE)/images/tiny.raw
 

@@ -43,7 +43,7 @@ func benchAPI(t *testing.T, b *bench, r *benchRack) {
 		r.furnish(t)
 		cold = append(cold, r.app.launch(t).Seconds())
 	}
-	elsewhere("start to first 200", "s", true, 2.0, "process start to GET /v1, new data directory; API, conductor, DHCP, TFTP, HTTP", cold...)
+	elsewhere("start to first 200", "s", true, 2.0, "process start to GET /v1, new data directory, boot servers too", cold...)
 	time.Sleep(2 * time.Second) // what starts does not count as idle
 	elsewhere("memory, idle", "MB", true, 137, "resident, all parts running", rss(t, r.app.proc.Pid()))
 

@@ -40,11 +40,11 @@ func benchImages(t *testing.T, b *bench) {
 	i.makeRaw(t)
 	i.serve(t)
 	dd := i.tool(t, []string{"dd", "if=" + i.raw, "of=" + i.out, "bs=4M", "conv=fsync", "status=none"})
-	i.measure(t, b, "raw", dd, "dd conv=fsync")
+	i.measure(t, b, "raw", dd, "dd")
 	i.makeZst(t)
 	unpack, name := i.pipe(t,
 		[]string{"zstd", "-dcq", filepath.Join(dir, "raw.zst")},
-		[]string{"dd", "of=" + i.out, "bs=4M", "iflag=fullblock", "conv=fsync", "status=none"}), "zstd -d into dd conv=fsync"
+		[]string{"dd", "of=" + i.out, "bs=4M", "iflag=fullblock", "conv=fsync", "status=none"}), "zstd -d, dd"
 	if _, missing := program("zstd", "zstd"); missing != "" {
 		unpack, name = nil, missing
 	}
@@ -58,7 +58,7 @@ func benchImages(t *testing.T, b *bench) {
 	if out, err := exec.Command(qemu, "convert", "-f", "raw", "-O", "qcow2", i.raw, qcow).CombinedOutput(); err != nil {
 		t.Fatalf("make qcow2: %v: %s", err, out)
 	}
-	i.measure(t, b, "qcow2", i.tool(t, []string{qemu, "convert", "-O", "raw", qcow, i.out}), "qemu-img convert, flushed")
+	i.measure(t, b, "qcow2", i.tool(t, []string{qemu, "convert", "-O", "raw", qcow, i.out}), "qemu-img convert")
 }
 
 // measure writes one file in turns with a tool. Since ours never writes what
@@ -77,10 +77,10 @@ func (i *imageBench) measure(t *testing.T, b *bench, name string, tool func() ti
 		peer = nil
 	}
 	ours, plain := pair(func() float64 { return i.rate(i.write(t, name, sum)) }, peer)
-	how := fmt.Sprintf("%d MiB image, a quarter holes, by HTTP to a file, flushed", i.size>>20)
-	b.add(row{Subject: "write " + name, Unit: "MB/s", Ours: ours, Peer: plain, PeerName: toolName, How: how + "; ours verifies, the peer does not"})
+	how := fmt.Sprintf("%d MiB, a quarter holes; ours by HTTP and verified, the peer neither; flushed", i.size>>20)
+	b.add(row{Subject: "write " + name, Unit: "MB/s", Ours: ours, Peer: plain, PeerName: toolName, How: how})
 	if tool != nil {
-		b.add(row{Subject: "write " + name + ", both verify", Unit: "MB/s", Ours: ours, Peer: verified, PeerName: "and sha256sum", How: "the same, the peer with sha256sum of the file before"})
+		b.add(row{Subject: "write " + name + ", both verified", Unit: "MB/s", Ours: ours, Peer: verified, PeerName: toolName + ", sha256sum", How: "the same, and sha256sum of the peer's file"})
 	}
 }
 

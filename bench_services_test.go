@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -202,6 +203,17 @@ func (r *benchRack) startPeer(t *testing.T, socket string, line ...string) *lab.
 	}
 	t.Fatalf("%s does not listen on %s: %s", line[0], socket, tail(p.Log, 4000))
 	return nil
+}
+
+// endPeer ends a peer, by force if it takes its time.
+func endPeer(p *lab.Process) {
+	if p.Signal(syscall.SIGTERM) == nil {
+		select {
+		case <-p.Ended():
+		case <-time.After(3 * time.Second):
+		}
+	}
+	p.Kill()
 }
 
 func hostPort(net netip.Prefix, port int) string {
