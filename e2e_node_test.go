@@ -146,8 +146,7 @@ func (n *node) awaitStep(t *testing.T, step string, but []string) string {
 		if run.Outcome != "running" {
 			return ""
 		}
-		// Steps are listed from their beginning on.
-		if at := run.index(step); at >= 0 && run.index(run.Step) >= at && !slices.Contains(but, run.Step) {
+		if (run.Step == step || run.has(step)) && !slices.Contains(but, run.Step) {
 			return run.Step
 		}
 	}
@@ -160,8 +159,9 @@ type run struct {
 	Steps                          []struct{ Name, Outcome string }
 }
 
-func (r run) index(step string) int {
-	return slices.IndexFunc(r.Steps, func(s struct{ Name, Outcome string }) bool { return s.Name == step })
+// has reports whether a step has ended, or has begun to wait.
+func (r run) has(step string) bool {
+	return slices.ContainsFunc(r.Steps, func(s struct{ Name, Outcome string }) bool { return s.Name == step })
 }
 
 func (n *node) lastRun(t *testing.T) run {

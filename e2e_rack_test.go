@@ -175,6 +175,12 @@ func (r *rack) addBIOS(name string) *node {
 // alone: the image goes to the one that the hints name.
 func (r *rack) addUEFI(name string) *node {
 	r.t.Helper()
+	return r.addRedfish(name, sim.RedfishOptions{RequireETag: true})
+}
+
+// addRedfish is addUEFI with a controller of certain manners.
+func (r *rack) addRedfish(name string, opts sim.RedfishOptions) *node {
+	r.t.Helper()
 	m := r.lab.Machine(sim.QEMUConfig{Spec: sim.Spec{
 		Name: name, UUID: "16b7275a-4a72-508c-9b1f-0a1b2c3d4e02", Manufacturer: "Bessemer", Model: "UEFI machine", Serial: "SN-UEFI-1",
 		Modes: []string{sim.UEFI},
@@ -184,7 +190,7 @@ func (r *rack) addUEFI(name string) *node {
 			{Bus: sim.VirtioBlk, Size: 5 << 30, Serial: "DISK-OTHER"},
 		},
 	}})
-	b, _ := r.lab.Redfish(m, sim.RedfishOptions{RequireETag: true})
+	b, _ := r.lab.Redfish(m, opts)
 	ca := filepath.Join(r.lab.Dir, name+"-ca.pem")
 	if err := os.WriteFile(ca, []byte(b.CA), 0o600); err != nil {
 		r.t.Fatal(err)

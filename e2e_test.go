@@ -57,13 +57,14 @@ func TestE2EDeploy(t *testing.T) {
 // where it was, and the node becomes active.
 func TestE2EKill(t *testing.T) {
 	r := newRack(t)
-	n := r.addUEFI("uefi-1")
+	// A controller as slow as real ones makes steps that last.
+	n := r.addRedfish("uefi-1", sim.RedfishOptions{Delay: 300 * time.Millisecond})
 	n.enroll(t)
 	n.provision(t, "manage", nil, "manageable")
 	n.provision(t, "provide", nil, "available")
 	mark := n.startDeploy(t, "tiny.raw.zst", "killed")
 	var killed []string
-	for _, step := range []string{"power-off", "reboot", "await-agent", "write-image", "install-bootloader", "power-off-ramdisk"} {
+	for _, step := range []string{"power-off", "await-agent", "write-image", "set-boot-device-disk", "power-off-ramdisk", "power-on"} {
 		now := n.awaitStep(t, step, killed)
 		if now == "" {
 			break // it was faster than we

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -16,6 +17,7 @@ type RedfishOptions struct {
 	RequireETag    bool   // a PATCH needs If-Match (quirk R-01)
 	MaxSessions    int    // 0 for 8; one more is refused (quirk R-06)
 	SessionLife    time.Duration
+	Delay          time.Duration // before each answer: real controllers take their time
 	// ResetTypes are the values that ComputerSystem.Reset allows; nil for all.
 	ResetTypes []string
 }
@@ -116,6 +118,9 @@ func (rf *Redfish) public(path string, methods map[string]method) {
 
 // ServeHTTP implements http.Handler.
 func (rf *Redfish) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !pause(r.Context(), rf.opts.Delay) {
+		return // the client is gone
+	}
 	w.Header().Set("OData-Version", "4.0")
 	w.Header().Set("Cache-Control", "no-cache")
 	// A trailing slash names the same resource (DSP0266, 6.5.1).
@@ -127,6 +132,20 @@ func (rf *Redfish) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	rf.mux.ServeHTTP(w, r)
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	if d == 0 {
+		return true
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func (rf *Redfish) serve(w http.ResponseWriter, r *http.Request, methods map[string]method) {
