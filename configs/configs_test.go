@@ -127,8 +127,13 @@ func TestNoAuthenticationOnlyOnLoopback(t *testing.T) {
 		listen string
 		ok     bool
 	}{
-		{"127.0.0.1:6385", true}, {"[::1]:6385", true}, {"localhost:1", true},
-		{"0.0.0.0:6385", false}, {":6385", false}, {"192.0.2.1:6385", false}, {"[::]:1", false},
+		{"127.0.0.1:6385", true},
+		{"[::1]:6385", true},
+		{"localhost:1", true},
+		{"0.0.0.0:6385", false},
+		{":6385", false},
+		{"192.0.2.1:6385", false},
+		{"[::]:1", false},
 	}
 	for _, tt := range tests {
 		c := Default()
