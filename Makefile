@@ -8,7 +8,7 @@
 
 export CGO_ENABLED = 0
 GO      ?= go
-BUILD    = $(GO) build -trimpath -ldflags="-s -w"
+BUILD    = $(GO) build -trimpath -buildvcs=auto -ldflags="-s -w"
 SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*') go.mod go.sum
 AGENT    = pxe/ramdisk/agent/bessemer-agent
 CACHE    = .cache
