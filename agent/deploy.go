@@ -180,13 +180,14 @@ func (w *imageWrite) write(ctx context.Context) (image.Result, error) {
 	return image.Result{}, errors.Join(failed...)
 }
 
-// writeFrom writes the image from one URL. A wrong checksum gets a second try,
-// in case the file was being replaced.
+// writeFrom writes the image from one URL. A file that was replaced while it was
+// fetched gets a second try; one that is the same still would only have
+// the same wrong checksum, after another hour.
 func (w *imageWrite) writeFrom(ctx context.Context, url string) (image.Result, error) {
-	src, o := source{w.x.client, w.x.Policy, url}, w.options(ctx)
+	src, o := &source{client: w.x.client, policy: w.x.Policy, url: url}, w.options(ctx)
 	res, err := image.Write(ctx, src, w.disk, o)
-	if errors.Is(err, image.ErrChecksum) || errors.Is(err, fetch.ErrChanged) {
-		w.x.con.say("%v; trying once more", err)
+	if errors.Is(err, fetch.ErrChanged) || errors.Is(err, image.ErrChecksum) && src.changed(ctx) {
+		w.x.con.say("%v; the file at the server is another one now, trying once more", err)
 		res, err = image.Write(ctx, src, w.disk, o)
 	}
 	return res, err

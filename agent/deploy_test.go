@@ -257,8 +257,8 @@ func TestPolicyInTheAgent(t *testing.T) {
 	}
 }
 
-// A file that is being replaced while it is fetched gets a second try.
-func TestSecondTryAfterAWrongChecksum(t *testing.T) {
+// A file that was replaced while it was fetched gets a second try.
+func TestSecondTryAfterAChange(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	img := makeImage(t, nil)
@@ -270,16 +270,43 @@ func TestSecondTryAfterAWrongChecksum(t *testing.T) {
 		b[1<<20] ^= 1
 		return b
 	}
-	r.server.config["permitted_image_formats"] = []string{"raw"}
 	r.start()
 	c := r.writeImage(map[string]any{"image_info": imageInfo(r.server.put("i", img), img)}, nil)
 	if c.Status != wire.Succeeded || !strings.Contains(r.console.String(), "trying once more") {
 		t.Errorf("got %+v, console %s", c.Error, r.console.String())
 	}
+	r.server.mu.Lock()
+	defer r.server.mu.Unlock()
+	if n := len(r.server.requests); n != 3 {
+		t.Errorf("%d requests, want two downloads and a look between them", n)
+	}
+}
+
+// The same file has the same wrong checksum: it is not fetched again.
+func TestNoSecondTryOfTheSameFile(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).start()
+	img := makeImage(t, nil)
+	info := imageInfo(r.server.put("i", img), img)
+	info["os_hash_value"] = hexSum([]byte("another"))
+	c := r.writeImage(map[string]any{"image_info": info}, nil)
+	if c.Error == nil || !strings.Contains(c.Error.Details, hexSum(img)) || !strings.Contains(c.Error.Details, hexSum([]byte("another"))) {
+		t.Errorf("got %+v, want a failure with both checksums", c.Error)
+	}
+	if strings.Contains(r.console.String(), "once more") {
+		t.Error("the file was fetched a second time")
+	}
+}
+
+func TestFormatThatTheServerDoesNotPermit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.server.config["permitted_image_formats"] = []string{"raw"}
+	r.start()
 	q := append([]byte("QFI\xfb\x00\x00\x00\x03"), make([]byte, 600)...)
-	c = r.writeImage(map[string]any{"image_info": imageInfo(r.server.put("q", q), q)}, nil)
+	c := r.writeImage(map[string]any{"image_info": imageInfo(r.server.put("q", q), q)}, nil)
 	if c.Error == nil || !strings.Contains(c.Error.Details, "permitted") {
-		t.Errorf("format that the server does not permit: %+v", c.Error)
+		t.Errorf("got %+v, want a refusal", c.Error)
 	}
 }
 

@@ -108,7 +108,7 @@ func (s *ironic) file(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(404)
 		return
 	}
-	w.Header().Set("ETag", `"1"`)
+	w.Header().Set("ETag", fmt.Sprintf("%q", hexSum(b)))
 	if s.gate == nil {
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(b))
 		return

@@ -22,17 +22,34 @@ import (
 
 // source is an image at a URL.
 type source struct {
-	client *http.Client
-	policy fetch.Policy
-	url    string
+	client  *http.Client
+	policy  fetch.Policy
+	url     string
+	version string // of the file that was opened last
 }
 
 // Open implements image.Source.
-func (s source) Open(ctx context.Context) (image.File, error) {
+func (s *source) Open(ctx context.Context) (image.File, error) {
 	if _, err := s.policy.Check(s.url); err != nil {
 		return nil, fmt.Errorf("get image: %w", err)
 	}
-	return fetch.Open(ctx, s.client, s.url, fetch.Limits{})
+	f, err := fetch.Open(ctx, s.client, s.url, fetch.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	s.version = f.Version()
+	return f, nil
+}
+
+// changed asks whether another file is at the URL than when it was opened. A
+// server that cannot tell gives no reason to think so.
+func (s *source) changed(ctx context.Context) bool {
+	f, err := fetch.Open(ctx, s.client, s.url, fetch.Limits{Attempts: 1})
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return f.Version() != s.version
 }
 
 func isURL(s string) bool {

@@ -44,6 +44,12 @@ func Open(ctx context.Context, c *http.Client, url string, l Limits) (*Body, err
 // Size is the file's size in bytes, or -1 when the server does not tell.
 func (b *Body) Size() int64 { return b.id.size }
 
+// Version tells this version of the file from others at the same URL, as far as
+// the server does: by ETag, time of change and size.
+func (b *Body) Version() string {
+	return fmt.Sprintf("%q %q %d", b.id.etag, b.id.modified, b.id.size)
+}
+
 // Close ends the download.
 func (b *Body) Close() error {
 	b.drop(context.Canceled)
