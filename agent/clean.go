@@ -29,6 +29,12 @@ func (x *executor) eraseMetadata(ctx context.Context, _, _ params, j *job) (stri
 
 // eraseDevices makes every disk read as zeros. Here a read-only disk is a
 // failure: what is on it would reach the next user (K-10).
+//
+// It is offered with Ironic-Python-Agent's priority, 10, so an Ironic that does
+// not override it (erase_devices_priority = 0) runs it in automated cleaning,
+// for hours on large disks. A priority of 0 would hand disks with data to the
+// next user where the operator counts on their erasure. Bessemer's own server
+// overrides it, and cleans with erase_devices_metadata.
 func (x *executor) eraseDevices(ctx context.Context, _, _ params, j *job) (string, error) {
 	total := wire.Progress{Total: 1}
 	return x.eachDisk(ctx, "erase disks", total, j, func(d wire.Disk, done func(int64)) (string, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -122,9 +123,19 @@ func (x *executor) admit(name string, async bool) (*job, error) {
 	}
 	x.jobs = append(x.jobs, j)
 	if len(x.jobs) > maxJobs {
-		x.jobs = x.jobs[1:]
+		x.forgetOldest()
 	}
 	return j, nil
+}
+
+// forgetOldest makes room for a command. The running one stays: the server
+// still wants to know how it ends.
+func (x *executor) forgetOldest() {
+	oldest := 0
+	if x.jobs[0] == x.running {
+		oldest = 1
+	}
+	x.jobs = slices.Delete(x.jobs, oldest, oldest+1)
 }
 
 func (x *executor) release(j *job) {

@@ -33,7 +33,7 @@ func (x *executor) steps(kind string) []step {
 			},
 		}, check: checkImage, do: x.writeImage}
 		return []step{image, metadata}
-	case "clean":
+	case "clean": // priorities as Ironic-Python-Agent has them: see eraseDevices
 		erase := step{Step: wire.Step{Interface: "deploy", Step: "erase_devices", Priority: 10, Abortable: true}, do: x.eraseDevices}
 		metadata.Priority, metadata.Abortable = 99, true
 		return []step{metadata, erase}
