@@ -139,11 +139,10 @@ func Erase(ctx context.Context, d hw.Disk, done func(int64)) error {
 	if err := refuseShared(d, t); err != nil {
 		return err
 	}
-	// Discarding first makes the zeroing fast where it helps; where the disk
-	// cannot, nothing is lost.
-	if err := d.Discard(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		return fmt.Errorf("discard: %w", err)
-	}
+	// Discarding first makes the zeroing fast where it helps. Where the disk
+	// cannot, or answers with an error as some behind controllers do (EIO,
+	// EREMOTEIO), nothing is lost: the zeroing decides.
+	_ = d.Discard()
 	size := d.Size()
 	for off := int64(0); off < size; off += eraseStep {
 		if ctx.Err() != nil {

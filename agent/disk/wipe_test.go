@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"syscall"
 	"testing"
 
 	"bessemer/agent/hw"
@@ -102,24 +103,30 @@ func TestWipeReadsBack(t *testing.T) {
 		t.Error("a disk that keeps nothing was called wiped")
 	}
 	d.WriteAt([]byte{1}, 3<<20)
-	if err := Erase(t.Context(), noDiscard{liar{d}}, func(int64) {}); err == nil {
+	if err := Erase(t.Context(), noDiscard{liar{d}, errors.ErrUnsupported}, func(int64) {}); err == nil {
 		t.Error("a disk that keeps nothing was called erased")
 	}
 }
 
-type noDiscard struct{ hw.Disk }
+// noDiscard cannot discard, or says that it can and fails.
+type noDiscard struct {
+	hw.Disk
+	err error
+}
 
-func (noDiscard) Discard() error { return errors.ErrUnsupported }
+func (d noDiscard) Discard() error { return d.err }
 
 func TestErase(t *testing.T) {
 	d, m := newDisk(t, 8<<20, 512)
-	d.WriteAt(bytes.Repeat([]byte{7}, 8<<20), 0)
-	var last int64
-	if err := Erase(t.Context(), noDiscard{d}, func(n int64) { last = n }); err != nil || last != 8<<20 {
-		t.Fatalf("%v, %d bytes done", err, last)
-	}
-	if got, _ := os.ReadFile(m.Files["/dev/sda"]); !allZero(got) {
-		t.Error("not all zero")
+	for _, discard := range []error{errors.ErrUnsupported, syscall.EIO} {
+		d.WriteAt(bytes.Repeat([]byte{7}, 8<<20), 0)
+		var last int64
+		if err := Erase(t.Context(), noDiscard{d, discard}, func(n int64) { last = n }); err != nil || last != 8<<20 {
+			t.Fatalf("discard %v: %v, %d bytes done", discard, err, last)
+		}
+		if got, _ := os.ReadFile(m.Files["/dev/sda"]); !allZero(got) {
+			t.Errorf("discard %v: not all zero", discard)
+		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
