@@ -27,7 +27,7 @@ var imports = map[string]string{
 	"bmc/fake":                 "bmc store",
 	"bmc/redfish":              "bmc store",
 	"bmc/ipmi":                 "bmc store",
-	"bmc/bmctest":              "bmc store",
+	"bmc/bmctest":              "bmc store store/storetest",
 	"bmc/sim":                  "bmc pxe store agent/...",
 	"bmc/sim/lab":              "bmc bmc/sim store",
 	"pxe":                      "store",
