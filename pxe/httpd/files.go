@@ -122,6 +122,6 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, f *pxe.File, don
 		r.Header.Del("Range") // several ranges in one answer are of no use here, only of cost
 	}
 	c := &counter{ResponseWriter: w, status: http.StatusOK}
-	http.ServeContent(c, r, "", f.Modified, f)
+	http.ServeContent(c, r, "", f.Modified, f.ReadSeekCloser) // what it is, not wrapped: of an os.File the kernel sends (sendfile)
 	done(c.status, c.sent, c.err)
 }
