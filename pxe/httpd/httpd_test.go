@@ -67,6 +67,15 @@ type server struct {
 	booter *booter
 	rec    *storetest.Recorder
 	log    *bytes.Buffer
+	dir    string // of the ramdisk
+}
+
+// kernel replaces the ramdisk's kernel.
+func (s *server) kernel(t testing.TB, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, Kernel), content, 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // newServer makes a handler with a node at 10.9.0.50 and one at 10.9.0.51.
@@ -77,6 +86,7 @@ func newServer(t testing.TB) *server {
 		"52:54:00:00:00:02": {Action: pxe.Local, Node: "m"},
 	}}}
 	dir := t.TempDir()
+	s.dir = dir
 	for name, content := range map[string]string{Kernel: "the kernel", Initrd: strings.Repeat("initrd", 1000)} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
 			t.Fatal(err)

@@ -129,7 +129,7 @@ func check(script string) error {
 		}
 		for _, w := range c.words {
 			for _, e := range strings.Split(w, "${")[1:] {
-				if name, _, _ := strings.Cut(e, "}"); name != "try" && name != "platform" {
+				if name, _, _ := strings.Cut(e, "}"); name != "try" && name != "platform" && name != "buildarch" {
 					return fmt.Errorf("expansion of %q", name)
 				}
 			}
@@ -139,13 +139,14 @@ func check(script string) error {
 }
 
 // run follows a script as iPXE would, with every fetch failing, and returns
-// the seconds it sleeps and the command that ends it.
-func run(script, platform string) (slept int, last string, err error) {
+// the seconds it sleeps and the command that ends it. buildarch is empty for an
+// old iPXE.
+func run(script, platform, buildarch string) (slept int, last string, err error) {
 	cs, err := lex(script)
 	if err != nil {
 		return 0, "", err
 	}
-	vars := map[string]string{"platform": platform}
+	vars := map[string]string{"platform": platform, "buildarch": buildarch}
 	expand := strings.NewReplacer
 	ok := true
 	for i, steps := 0, 0; i < len(cs); i, steps = i+1, steps+1 {
@@ -158,7 +159,7 @@ func run(script, platform string) (slept int, last string, err error) {
 		}
 		w := make([]string, len(c.words))
 		for j, x := range c.words {
-			w[j] = expand("${platform}", vars["platform"], "${try}", vars["try"]).Replace(x)
+			w[j] = expand("${platform}", vars["platform"], "${try}", vars["try"], "${buildarch}", vars["buildarch"]).Replace(x)
 		}
 		ok = true
 		switch w[0] {

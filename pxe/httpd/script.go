@@ -2,9 +2,12 @@ package httpd
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,9 +34,16 @@ func (h *handler) script(w http.ResponseWriter, r *http.Request) {
 			Msg("refused: the boot script of another machine was asked for")
 		ctx, boot, m.MAC = r.Context(), pxe.Boot{Action: pxe.Retry}, nil
 	}
-	text, err := render(scriptInput{Boot: boot, MAC: m.MAC, Base: h.cfg.BaseURL, Args: h.cfg.KernelArgs, Try: try})
+	in := scriptInput{Boot: boot, MAC: m.MAC, Base: h.cfg.BaseURL, Args: h.cfg.KernelArgs, Try: try}
+	if boot.Action == pxe.Ramdisk {
+		in.Arch = h.ramdiskArch()
+	}
+	text, err := render(in)
+	if other, ok := refused(r, in.Arch); ok {
+		text, err = refusedScript(other), other
+	}
 	if err != nil {
-		h.log.Error().Err(err).Str("node", boot.Node).Msg("boot script not given; correct the node's kernel arguments")
+		h.log.Error().Err(err).Str("node", boot.Node).Msg("the ramdisk's boot script was not given")
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
@@ -44,7 +54,9 @@ func (h *handler) script(w http.ResponseWriter, r *http.Request) {
 	}, r)
 	n := 0
 	if r.Method != http.MethodHead {
-		n, err = w.Write([]byte(text))
+		var lost error
+		n, lost = w.Write([]byte(text))
+		err = errors.Join(err, lost)
 	}
 	done(http.StatusOK, int64(n), err)
 }
@@ -85,7 +97,8 @@ type scriptInput struct {
 	MAC  net.HardwareAddr
 	Base string
 	Args []string
-	Try  int // how often an unknown machine has asked in this boot
+	Arch string // of the ramdisk, "" if unknown
+	Try  int    // how often an unknown machine has asked in this boot
 }
 
 // render writes a machine's script. When a value cannot stand in it, the
@@ -144,7 +157,9 @@ func ramdiskScript(in scriptInput) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, header+`echo Bessemer: loading the deploy ramdisk
+	b.WriteString(header)
+	b.WriteString(onlyFor(in.Arch))
+	fmt.Fprintf(&b, `echo Bessemer: loading the deploy ramdisk
 set try 0
 :load
 imgfree
@@ -160,7 +175,30 @@ boot || goto failed
 	for i, wait := range ramdiskWaits {
 		fmt.Fprintf(&b, ":wait%d\nset try %d\necho Bessemer: no answer, trying again in %d seconds\nsleep %d\ngoto load\n", i, i+1, wait, wait)
 	}
+	if in.Arch != "" {
+		fmt.Fprintf(&b, ":other\nchain --replace %s?buildarch=${buildarch} ||\n%s", pxe.ScriptURL(in.Base, in.MAC), bootDisk)
+	}
 	return b.String(), nil
+}
+
+// onlyFor leaves a script on machines whose iPXE says that it is of another
+// architecture than the ramdisk. One that is too old to say goes on.
+func onlyFor(arch string) string {
+	var b strings.Builder
+	for _, word := range slices.Sorted(maps.Keys(buildArchs)) {
+		if arch != "" && buildArchs[word] != arch {
+			fmt.Fprintf(&b, "iseq ${buildarch} %s && goto other ||\n", word)
+		}
+	}
+	return b.String()
+}
+
+// refusedScript is for a machine that cannot run the ramdisk. It stays readable
+// for a while before the disk boots.
+func refusedScript(o otherArch) string {
+	return fmt.Sprintf(header+`echo Bessemer: this machine is %s, the deploy ramdisk is for %s: it cannot be deployed from here
+sleep 30
+`, o.machine, o.ramdisk) + bootDisk
 }
 
 // kernelArgs are the ramdisk's arguments: what it needs to find us, the NIC it
