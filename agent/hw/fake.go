@@ -30,6 +30,9 @@ type Fake struct {
 	Firmware *FakeEFI
 	// LogText is what Logs returns.
 	LogText map[string]string
+	// WriteOut writes to the medium while the disk is written to, and keeps
+	// nothing of it in memory, as Linux does with a real disk.
+	WriteOut bool
 	// Fault, if set, is asked before every access to a disk; an error that
 	// it returns is the access's. op is open, read, write, zero, discard,
 	// sync or reread.
@@ -82,7 +85,11 @@ func (f *Fake) OpenDisk(name string, writable bool) (Disk, error) {
 		f.release(name, writable)
 		return nil, fmt.Errorf("open %s: %w", name, err)
 	}
-	return &fakeDisk{machine: f, name: name, file: file, size: d.Size, sector: max(d.LogicalSectorSize, 512), writable: writable}, nil
+	disk := &fakeDisk{machine: f, name: name, file: file, size: d.Size, sector: max(d.LogicalSectorSize, 512), writable: writable}
+	if f.WriteOut {
+		disk.written = writeOutWindow(file)
+	}
+	return disk, nil
 }
 
 func openSparse(path string, size int64) (*os.File, error) {

@@ -1,6 +1,7 @@
 package hw
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"path/filepath"
@@ -51,6 +52,28 @@ func TestFakeDiskBehavesLikeABlockDevice(t *testing.T) {
 		t.Errorf("opening after closing: %v", err)
 	}
 	d.Close()
+}
+
+func TestFakeDiskThatWritesOut(t *testing.T) {
+	f := newFake(t)
+	f.Hardware.Disks[0].Size, f.WriteOut = 4*cacheStep, true
+	d, err := f.OpenDisk("/dev/sda", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	want := bytes.Repeat([]byte("0123456789abcde\n"), cacheStep/16)
+	for off := int64(0); off < d.Size(); off += cacheStep {
+		if n, err := d.WriteAt(want, off); n != len(want) || err != nil {
+			t.Fatalf("write at %d: %d, %v", off, n, err)
+		}
+	}
+	got := make([]byte, cacheStep)
+	for off := int64(0); off < d.Size(); off += cacheStep {
+		if _, err := d.ReadAt(got, off); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("read at %d: %v, or other bytes than were written", off, err)
+		}
+	}
 }
 
 func TestFakeFaults(t *testing.T) {

@@ -19,6 +19,7 @@ type fakeDisk struct {
 	size     int64
 	sector   int
 	writable bool
+	written  *cacheWindow // nil: the kernel writes when it likes
 }
 
 // Size implements Disk.
@@ -43,6 +44,9 @@ func (d *fakeDisk) WriteAt(p []byte, off int64) (int, error) {
 	}
 	fits := min(int64(len(p)), max(0, d.size-off))
 	n, err := d.file.WriteAt(p[:fits], off)
+	if err == nil && d.written != nil {
+		err = d.written.add(off, int64(n))
+	}
 	if err == nil && fits < int64(len(p)) {
 		err = &fs.PathError{Op: "write", Path: d.name, Err: syscall.ENOSPC}
 	}

@@ -68,7 +68,7 @@ type blockDisk struct {
 	size     int64
 	sector   int
 	readOnly bool
-	written  cacheWindow
+	written  *cacheWindow
 	read     cacheWindow
 }
 
@@ -87,10 +87,7 @@ func newBlockDisk(f *os.File, sysfs string) (*blockDisk, error) {
 		return nil, fmt.Errorf("read whether it is read-only: %w", err)
 	}
 	d.size, d.sector, d.readOnly = int64(size), sector, readOnly != 0
-	d.written.leave = func(off, n int64) error { return writeOut(f, off, n) }
-	d.written.enter = func(off, n int64) error {
-		return unix.SyncFileRange(int(f.Fd()), off, n, unix.SYNC_FILE_RANGE_WRITE)
-	}
+	d.written = writeOutWindow(f)
 	d.read.leave = func(off, n int64) error { return unix.Fadvise(int(f.Fd()), off, n, unix.FADV_DONTNEED) }
 	return d, nil
 }
@@ -100,6 +97,16 @@ func (d *blockDisk) ioctl(request uintptr, arg unsafe.Pointer) error {
 		return errno
 	}
 	return nil
+}
+
+// writeOutWindow keeps the cache of what is written small.
+func writeOutWindow(f *os.File) *cacheWindow {
+	return &cacheWindow{
+		leave: func(off, n int64) error { return writeOut(f, off, n) },
+		enter: func(off, n int64) error {
+			return unix.SyncFileRange(int(f.Fd()), off, n, unix.SYNC_FILE_RANGE_WRITE)
+		},
+	}
 }
 
 // writeOut waits until a range is written and forgets it.
