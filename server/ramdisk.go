@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -57,6 +58,7 @@ func (k *ramdiskKeeper) build(ctx context.Context) {
 	}
 	o.Log = k.log
 	r, _, err := ramdisk.Ensure(ctx, k.dir(), o)
+	debug.FreeOSMemory() // a build takes ten times what the appliance does
 	if err == nil {
 		k.now.Store(r)
 		k.last.Store(nil)
