@@ -69,7 +69,7 @@ type Auth struct {
 	mode     string
 	tokenTTL time.Duration
 	cost     int
-	dummy    []byte        // a hash that nobody has the password of
+	dummy    func() []byte // a hash that nobody has the password of
 	slots    chan struct{} // bounds how many passwords are hashed at once
 
 	cache   *cache
@@ -94,12 +94,12 @@ func New(c Config) (*Auth, error) {
 		a.cost = bcrypt.DefaultCost
 	}
 	a.cache = newCache(orDefault(c.CacheTTL, 5*time.Minute))
-	if a.mode == None {
-		return a, nil
-	}
-	var err error
-	a.dummy, err = bcrypt.GenerateFromPassword([]byte(rand.Text()), a.cost)
-	return a, err
+	// Made by the first guess, since it takes as long as all else at a start.
+	a.dummy = sync.OnceValue(func() []byte {
+		hash, _ := bcrypt.GenerateFromPassword([]byte(rand.Text()), a.cost) // fails for costs and lengths that this has not
+		return hash
+	})
+	return a, nil
 }
 
 func orDefault(d, def time.Duration) time.Duration {

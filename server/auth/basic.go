@@ -47,7 +47,7 @@ func (a *Auth) check(user, password string) (Identity, string, error) {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return Identity{}, "", fmt.Errorf("read user: %w", err)
 	}
-	hash := a.dummy
+	hash := a.dummy()
 	if u != nil {
 		hash = []byte(u.Hash)
 	}

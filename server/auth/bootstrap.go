@@ -50,21 +50,36 @@ func Bootstrap(db *store.DB, dataDir string) (path string, err error) {
 }
 
 // writeSecret replaces a file by one that was never readable by others, not
-// even for a moment, and that is on the disk when it returns.
-func writeSecret(path, content string) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+SecretFile+"-*") // mode 0600
-	if err != nil {
+// even for a moment, and that is on the disk, under its name, when it returns.
+func writeSecret(path, content string) error {
+	if err := replaceFile(path, content); err != nil {
 		return fmt.Errorf("write the admin's password: %w", err)
+	}
+	return nil
+}
+
+func replaceFile(path, content string) (err error) {
+	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
+	_ = os.Remove(tmp) // of a start that was killed
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(f.Name())
-			err = fmt.Errorf("write the admin's password: %w", err)
+			_ = os.Remove(tmp)
 		}
 	}()
 	_, werr := f.WriteString(content)
 	if err := errors.Join(werr, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	if err := os.Rename(tmp, path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
