@@ -12,7 +12,7 @@ import (
 // --wait -o json" means what it says: the library stops looking for flags at
 // the first argument that is none.
 func flagsFirst(app *cli.App, args []string) []string {
-	if len(args) == 0 {
+	if len(args) == 0 || args[len(args)-1] == completeFlag {
 		return args
 	}
 	var top, commands []string

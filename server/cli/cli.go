@@ -10,14 +10,12 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
 
 	"bessemer/bmc"
-	"bessemer/configs"
 	"bessemer/server/client"
 )
 
@@ -29,6 +27,7 @@ const (
 	exitNotFound
 	exitTimeout
 	exitConflict
+	exitInterrupted = 130 // as shells have it for SIGINT
 )
 
 // Main runs the command line and returns the exit code. types are the
@@ -42,7 +41,10 @@ func Main(args []string, types bmc.Types, out, errOut io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintf(errOut, "bessemer: %v\n", err)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = errInterrupted
+	}
+	fmt.Fprintf(errOut, "bessemer: %v%s\n", err, advice(err))
 	return exitCode(err)
 }
 
@@ -50,7 +52,7 @@ func newApp(types bmc.Types, out, errOut io.Writer) *cli.App {
 	return &cli.App{
 		Name:                 "bessemer",
 		Usage:                "bare-metal provisioner",
-		Description:          "bessemer serve runs the appliance; the other commands talk to one.\n\nExit codes: 0 done, 1 failure, 2 wrong usage, 3 not found, 4 timed out, 5 conflict.",
+		Description:          "bessemer serve runs the appliance; the other commands talk to one.\n\nExit codes: 0 done, 1 failure, 2 wrong usage, 3 not found, 4 timed out, 5 conflict,\n130 interrupted.",
 		Version:              Version(),
 		EnableBashCompletion: true,
 		HideVersion:          true,
@@ -91,9 +93,16 @@ func commands(types bmc.Types) []*cli.Command {
 	return all
 }
 
-// strict makes unknown flags and sub-commands usage errors everywhere.
+// strict makes unknown flags and sub-commands usage errors everywhere, and the
+// help of all commands alike.
 func strict(c *cli.Command) {
 	c.OnUsageError = usageError
+	examples(c)
+	for _, f := range c.Flags {
+		if b, ok := f.(*cli.BoolFlag); ok {
+			b.DisableDefaultText = true
+		}
+	}
 	for _, s := range c.Subcommands {
 		strict(s)
 	}
@@ -105,6 +114,16 @@ func strict(c *cli.Command) {
 			return cli.ShowSubcommandHelp(ctx)
 		}
 	}
+}
+
+// examples moves what stands in UsageText to the description's end: in its own
+// place it would take that of the line that says how the command is called.
+func examples(c *cli.Command) {
+	if c.UsageText == "" {
+		return
+	}
+	c.Description = strings.TrimLeft(c.Description+"\n\nExamples:\n   "+strings.ReplaceAll(c.UsageText, "\n", "\n   "), "\n")
+	c.UsageText = ""
 }
 
 func checkOutput(c *cli.Context) error {
@@ -127,15 +146,15 @@ func usageError(_ *cli.Context, err error, _ bool) error {
 	return usage{err}
 }
 
-// errTimeout is returned by --wait.
-var errTimeout = errors.New("timed out")
-
 func exitCode(err error) int {
 	if _, ok := errors.AsType[usage](err); ok {
 		return exitUsage
 	}
-	if errors.Is(err, errTimeout) {
+	switch {
+	case errors.Is(err, errTimeout):
 		return exitTimeout
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
 	}
 	e, ok := errors.AsType[*client.Error](err)
 	switch {
@@ -149,82 +168,4 @@ func exitCode(err error) int {
 		return exitTimeout
 	}
 	return exitFailure
-}
-
-// Version is the version of this build: the module's, or its commit.
-func Version() string {
-	b, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	if v := b.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	rev, dirty := "", ""
-	for _, s := range b.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			rev = s.Value[:min(12, len(s.Value))]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			dirty = "+changes"
-		}
-	}
-	if rev == "" {
-		return "devel"
-	}
-	return rev + dirty
-}
-
-// connect returns a client of the appliance that the flags name, or of the
-// local one, whose admin secret it reads.
-func connect(c *cli.Context) (*client.Client, error) {
-	cfg, err := loadConfig(c)
-	if err != nil {
-		return nil, err
-	}
-	base := c.String("url")
-	if base == "" {
-		scheme := "http"
-		if cfg.API.TLSCert != "" {
-			scheme = "https"
-		}
-		base = scheme + "://" + reachable(cfg.API.Listen)
-	}
-	var ca []byte
-	if f := c.String("ca"); f != "" {
-		if ca, err = os.ReadFile(f); err != nil {
-			return nil, err
-		}
-	}
-	cl, err := client.New(base, ca)
-	if err != nil {
-		return nil, usage{err}
-	}
-	return cl, credentials(c, cl, cfg)
-}
-
-func credentials(c *cli.Context, cl *client.Client, cfg configs.Config) error {
-	if cl.Token = os.Getenv("BESSEMER_TOKEN"); cl.Token != "" {
-		return nil
-	}
-	if cl.User = c.String("user"); cl.User != "" {
-		if cl.Password = os.Getenv("BESSEMER_PASSWORD"); cl.Password == "" {
-			return usagef("--user %s: give the password in BESSEMER_PASSWORD", cl.User)
-		}
-		return nil
-	}
-	if raw, err := os.ReadFile(cfg.Path("admin.secret")); err == nil {
-		cl.User, cl.Password = "admin", strings.TrimSpace(string(raw))
-	}
-	return nil
-}
-
-// reachable turns a listening address into one to dial.
-func reachable(listen string) string {
-	for _, any := range []string{"0.0.0.0:", "[::]:", ":"} {
-		if port, ok := strings.CutPrefix(listen, any); ok {
-			return "127.0.0.1:" + port
-		}
-	}
-	return listen
 }

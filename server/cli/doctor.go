@@ -17,7 +17,7 @@ func doctorCommand() *cli.Command {
 		Action: func(c *cli.Context) error {
 			cfg, err := loadConfig(c)
 			if err != nil {
-				return usage{fmt.Errorf("configuration:\n%w", err)}
+				return err
 			}
 			findings := server.Doctor(c.Context, cfg)
 			grave := 0
@@ -40,7 +40,7 @@ func doctorCommand() *cli.Command {
 				}
 			}
 			if grave > 0 {
-				return fmt.Errorf("%d things keep the appliance from working", grave)
+				return fmt.Errorf("%s from working", map[bool]string{true: "one thing keeps the appliance", false: fmt.Sprintf("%d things keep the appliance", grave)}[grave == 1])
 			}
 			return nil
 		},

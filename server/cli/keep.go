@@ -39,7 +39,7 @@ func backupCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.App.ErrWriter, "%s: %s\n", file, bytesText(float64(n)))
+			say(c, "%s: %s", file, bytesText(float64(n)))
 			return nil
 		},
 	}
@@ -90,7 +90,7 @@ func restoreCommand() *cli.Command {
 			if err := store.Restore(dir, f, store.RestoreOptions{Force: c.Bool("force")}); err != nil {
 				return fmt.Errorf("restore %s: %w", file, err)
 			}
-			fmt.Fprintf(c.App.Writer, "%s holds the state of %s\n", dir, file)
+			say(c, "%s holds the state of %s", dir, file)
 			return nil
 		},
 	}
@@ -99,7 +99,8 @@ func restoreCommand() *cli.Command {
 func checkCommand() *cli.Command {
 	return &cli.Command{
 		Name: "check", Usage: "check the state's file, while the appliance is stopped", ArgsUsage: " ",
-		Flags: []cli.Flag{&cli.StringFlag{Name: "data-dir", Usage: "the data `DIR`ectory (default: the configuration's)"}},
+		UsageText: "bessemer check --data-dir /var/lib/bessemer",
+		Flags:     []cli.Flag{&cli.StringFlag{Name: "data-dir", Usage: "the data `DIR`ectory (default: the configuration's)"}},
 		Action: func(c *cli.Context) error {
 			dir, err := dataDir(c)
 			if err != nil {
@@ -113,7 +114,7 @@ func checkCommand() *cli.Command {
 				fmt.Fprintln(c.App.Writer, p)
 			}
 			if len(problems) > 0 {
-				return fmt.Errorf("%s: %d problems; restore the last good backup: bessemer restore --force FILE", dir, len(problems))
+				return fmt.Errorf("%s: %s; restore the last good backup: bessemer restore --force FILE", dir, count(len(problems), "problem"))
 			}
 			fmt.Fprintf(c.App.Writer, "%s is sound\n", dir)
 			return nil

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
 )
@@ -14,7 +16,7 @@ func nodeCommand() *cli.Command {
 		Name: "node", Usage: "machines under management",
 		Subcommands: append([]*cli.Command{
 			nodeList(), nodeShow(), nodeCreate(), nodeSet(), nodeUnset(), nodeDelete(),
-			nodePower(), nodeBoot(), nodeMaintenance(), nodeValidate(), nodeTrace(), nodeExplain(),
+			nodePower(), nodeBoot(), nodeMaintenance(), nodeValidate(), nodeExplain(), nodeTrace(), nodeRuns(),
 		}, nodeVerbs()...),
 	}
 }
@@ -42,7 +44,13 @@ func nodeList() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return printList(c, rows, columns("uuid", "name", "driver", "power_state=power", "provision_state=state", "maintenance", "last_error"))
+			if err := printList(c, rows, columns("uuid", "name", "driver", "power_state=power", "provision_state=state", "maintenance", "last_error")); err != nil {
+				return err
+			}
+			if c.String("output") == "table" && slices.ContainsFunc(rows, func(n map[string]any) bool { return len(cell(n["last_error"])) > clipped }) {
+				say(c, "an error that ends with … is whole in: bessemer node show NODE")
+			}
+			return nil
 		},
 	}
 }
@@ -74,9 +82,20 @@ func listAll(c *cli.Context, path, key string) ([]map[string]any, error) {
 	return rows, nil
 }
 
+// nodeFirst are the fields of a node that one looks for, in that order.
+var nodeFirst = []string{
+	"uuid", "name", "driver", "provision_state", "target_provision_state", "power_state", "target_power_state", "maintenance",
+	"maintenance_reason", "last_error", "instance_uuid", "resource_class", "driver_info", "instance_info", "properties", "extra",
+}
+
+// nodeLinks are fields that only lead to other resources.
+var nodeLinks = []string{"links", "ports", "portgroups", "states", "volume"}
+
 func nodeShow() *cli.Command {
 	return &cli.Command{
 		Name: "show", Usage: "show a node", ArgsUsage: "NODE",
+		UsageText: "bessemer node show n1\nbessemer node show n1 --all\nbessemer node show n1 -o json",
+		Flags:     []cli.Flag{&cli.BoolFlag{Name: "all", Usage: "empty fields too"}},
 		Action: func(c *cli.Context) error {
 			node, err := one(c, "NODE")
 			if err != nil {
@@ -90,14 +109,15 @@ func nodeShow() *cli.Command {
 			if err := cl.Get(c.Context, nodePath(node), &n); err != nil {
 				return err
 			}
-			return printOne(c, n, "links", "ports", "portgroups", "states", "volume")
+			return printOne(c, n, nodeFirst, nodeLinks)
 		},
 	}
 }
 
 func nodeDelete() *cli.Command {
 	return &cli.Command{
-		Name: "delete", Usage: "forget nodes", ArgsUsage: "NODE...",
+		Name: "delete", Usage: "forget nodes", ArgsUsage: "NODE...", UsageText: "bessemer node delete n1 n2",
+		Flags: []cli.Flag{yesFlag()},
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {
 				return usagef("name the nodes to delete: %s NODE...", c.Command.HelpName)
@@ -106,11 +126,14 @@ func nodeDelete() *cli.Command {
 			if err != nil {
 				return err
 			}
+			if err := confirm(c, "forget "+strings.Join(c.Args().Slice(), ", ")+"?"); err != nil {
+				return err
+			}
 			for _, node := range c.Args().Slice() {
 				if err := cl.Call(c.Context, http.MethodDelete, nodePath(node), nil, nil); err != nil {
 					return fmt.Errorf("delete node %s: %w", node, err)
 				}
-				fmt.Fprintf(c.App.Writer, "deleted %s\n", node)
+				say(c, "deleted %s", node)
 			}
 			return nil
 		},
@@ -133,12 +156,17 @@ func nodeMaintenance() *cli.Command {
 			}
 			path := nodePath(args[1]) + "/maintenance"
 			switch args[0] {
-			case "on":
-				return cl.Call(c.Context, http.MethodPut, path, map[string]any{"reason": c.String("reason")}, nil)
-			case "off":
-				return cl.Call(c.Context, http.MethodDelete, path, nil, nil)
+			case "on", "set":
+				err = cl.Call(c.Context, http.MethodPut, path, map[string]any{"reason": c.String("reason")}, nil)
+			case "off", "unset":
+				err = cl.Call(c.Context, http.MethodDelete, path, nil, nil)
+			default:
+				return usagef("%q: it is on or off", args[0])
 			}
-			return usagef("%q: it is on or off", args[0])
+			if err == nil {
+				say(c, "maintenance of %s: %s", args[1], args[0])
+			}
+			return err
 		},
 	}
 }
@@ -163,9 +191,29 @@ func nodeValidate() *cli.Command {
 			for _, name := range sortedKeys(v) {
 				rows = append(rows, map[string]any{"interface": name, "result": v[name]["result"], "reason": v[name]["reason"]})
 			}
-			return printList(c, rows, columns("interface", "result", "reason"))
+			if done, err := printData(c, rows); done {
+				return err
+			}
+			return validation(c, rows)
 		},
 	}
+}
+
+// validation shows each interface with what it lacks, in full.
+func validation(c *cli.Context, rows []map[string]any) error {
+	w := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
+	for _, r := range rows {
+		sign := "-"
+		if ok, is := r["result"].(bool); is {
+			sign = map[bool]string{true: "✓", false: "✗"}[ok]
+		}
+		reason := ""
+		if !empty(r["reason"]) {
+			reason = "\t" + cell(r["reason"])
+		}
+		fmt.Fprintf(w, "%s %s%s\n", sign, r["interface"], reason)
+	}
+	return w.Flush()
 }
 
 func nodePath(node string) string { return "/v1/nodes/" + url.PathEscape(node) }

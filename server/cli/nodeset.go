@@ -23,13 +23,13 @@ var bags = []struct{ flag, field string }{
 // scalars are the flags that set a node's plain fields.
 var scalars = []struct{ flag, field, help string }{
 	{"name", "name", "the node's `NAME`"},
-	{"driver", "driver", "hardware type: redfish, ipmi, fake-hardware"},
-	{"resource-class", "resource_class", "resource class"},
-	{"description", "description", "any text"},
-	{"owner", "owner", "who owns it"},
-	{"lessee", "lessee", "who uses it"},
-	{"instance-uuid", "instance_uuid", "the instance on it"},
-	{"conductor-group", "conductor_group", "conductor group"},
+	{"driver", "driver", "hardware `TYPE`: redfish, ipmi, fake-hardware"},
+	{"resource-class", "resource_class", "resource `CLASS`, by which schedulers pick nodes"},
+	{"description", "description", "any `TEXT`"},
+	{"owner", "owner", "`WHO` owns it"},
+	{"lessee", "lessee", "`WHO` uses it"},
+	{"instance-uuid", "instance_uuid", "`UUID` of the instance on it"},
+	{"conductor-group", "conductor_group", "`GROUP` of conductors that may manage it"},
 }
 
 func nodeFlags() []cli.Flag {
@@ -37,6 +37,7 @@ func nodeFlags() []cli.Flag {
 	for _, s := range scalars {
 		fs = append(fs, &cli.StringFlag{Name: s.flag, Usage: s.help})
 	}
+	fs = append(fs, &cli.StringSliceFlag{Name: "interface", Usage: "`KIND=NAME` of an interface that shall not be the driver's default, such as deploy=direct"})
 	for _, b := range bags {
 		fs = append(fs, &cli.StringSliceFlag{Name: b.flag, Usage: "`KEY=VALUE` of " + b.field + "; VALUE may be JSON; KEY=@- reads it from standard input, KEY=@FILE from a file"})
 	}
@@ -91,7 +92,30 @@ func addPorts(c *cli.Context, cl *client.Client, n map[string]any) error {
 			return fmt.Errorf("add port %s: %w; the node was not created", mac, err)
 		}
 	}
-	return printOne(c, n, "links", "ports", "portgroups", "states", "volume")
+	return created(c, n)
+}
+
+// created shows what matters of a new node; all of it as JSON or YAML.
+func created(c *cli.Context, n map[string]any) error {
+	if done, err := printData(c, n); done {
+		return err
+	}
+	short := map[string]any{}
+	for _, k := range []string{"uuid", "name", "driver", "provision_state", "resource_class"} {
+		short[k] = n[k]
+	}
+	if macs := c.StringSlice("mac"); len(macs) > 0 {
+		short["ports"] = strings.Join(macs, ", ")
+	}
+	if err := printTable(c.App.Writer, short, nodeFirst, false); err != nil {
+		return err
+	}
+	ident := n["name"]
+	if empty(ident) {
+		ident = n["uuid"]
+	}
+	say(c, "next: bessemer node manage %v --wait", ident)
+	return nil
 }
 
 func nodeBody(c *cli.Context) (map[string]any, error) {
@@ -100,6 +124,13 @@ func nodeBody(c *cli.Context) (map[string]any, error) {
 		if c.IsSet(s.flag) {
 			body[s.field] = c.String(s.flag)
 		}
+	}
+	for _, p := range c.StringSlice("interface") {
+		kind, name, ok := strings.Cut(p, "=")
+		if !ok || kind == "" {
+			return nil, usagef("--interface %s: it is KIND=NAME", p)
+		}
+		body[kind+"_interface"] = name
 	}
 	for _, b := range bags {
 		pairs := c.StringSlice(b.flag)
@@ -220,7 +251,11 @@ func patchNode(c *cli.Context, node string, ops []map[string]any) error {
 	if err != nil {
 		return err
 	}
-	return cl.Call(c.Context, http.MethodPatch, nodePath(node), ops, nil)
+	if err := cl.Call(c.Context, http.MethodPatch, nodePath(node), ops, nil); err != nil {
+		return err
+	}
+	say(c, "changed %s", node)
+	return nil
 }
 
 // pointer escapes a key for a JSON pointer (RFC 6901, section 3).

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -43,30 +44,71 @@ func printList(c *cli.Context, rows []map[string]any, cols []column) error {
 	for _, row := range rows {
 		cells := make([]string, len(cols))
 		for i, col := range cols {
-			cells[i] = cell(dig(row, col.key))
+			cells[i] = listText(col.key, dig(row, col.key))
 		}
 		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 	return w.Flush()
 }
 
-// printOne shows one object, a line per key.
-func printOne(c *cli.Context, obj map[string]any, skip ...string) error {
+// printOne shows one object, a line per value, those of first before the
+// others. As a table it leaves out what is empty, unless the command has --all
+// and that is set, and the keys in skip.
+func printOne(c *cli.Context, obj map[string]any, first, skip []string) error {
 	if done, err := printData(c, obj); done {
 		return err
 	}
-	w := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
-	keys := make([]string, 0, len(obj))
-	for k := range obj {
-		if !slices.Contains(skip, k) {
-			keys = append(keys, k)
+	shown := maps.Clone(obj)
+	maps.DeleteFunc(shown, func(k string, _ any) bool { return slices.Contains(skip, k) })
+	return printTable(c.App.Writer, shown, first, c.Bool("all"))
+}
+
+// printTable writes a line per value. Values inside have the keys on the way
+// to them, with dots.
+func printTable(out io.Writer, obj map[string]any, first []string, all bool) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	rank := func(k string) int {
+		if i := slices.Index(first, k); i >= 0 {
+			return i
 		}
+		return len(first)
 	}
-	slices.Sort(keys)
+	keys := sortedKeys(obj)
+	slices.SortStableFunc(keys, func(a, b string) int { return rank(a) - rank(b) })
 	for _, k := range keys {
-		fmt.Fprintf(w, "%s\t%s\n", k, cell(obj[k]))
+		printValue(w, k, obj[k], all)
 	}
 	return w.Flush()
+}
+
+func printValue(w io.Writer, key string, v any, all bool) {
+	if empty(v) {
+		if all {
+			fmt.Fprintf(w, "%s\t-\n", printable(key))
+		}
+		return
+	}
+	if m, ok := v.(map[string]any); ok {
+		for _, k := range sortedKeys(m) {
+			printValue(w, key+"."+k, m[k], all)
+		}
+		return
+	}
+	fmt.Fprintf(w, "%s\t%s\n", printable(key), valueText(key, v))
+}
+
+func empty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case string:
+		return v == ""
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return false
 }
 
 // printData writes v as JSON or YAML when that is asked for.
@@ -75,12 +117,7 @@ func printData(c *cli.Context, v any) (done bool, err error) {
 	case "json":
 		return true, writeJSON(c.App.Writer, v)
 	case "yaml":
-		raw, err := yaml.Marshal(v)
-		if err != nil {
-			return true, err
-		}
-		_, err = c.App.Writer.Write(raw)
-		return true, err
+		return true, writeYAML(c.App.Writer, v)
 	}
 	return false, nil
 }
@@ -90,6 +127,42 @@ func writeJSON(w io.Writer, v any) error {
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
+}
+
+// writeYAML writes the same keys and values as writeJSON.
+func writeYAML(w io.Writer, v any) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	var x any
+	if err := json.Unmarshal(raw, &x); err != nil {
+		return err
+	}
+	if raw, err = yaml.Marshal(whole(x)); err != nil {
+		return err
+	}
+	_, err = w.Write(raw)
+	return err
+}
+
+// whole makes whole numbers of those that JSON has read as fractions.
+func whole(v any) any {
+	switch v := v.(type) {
+	case float64:
+		if n := int64(v); float64(n) == v {
+			return n
+		}
+	case []any:
+		for i, x := range v {
+			v[i] = whole(x)
+		}
+	case map[string]any:
+		for k, x := range v {
+			v[k] = whole(x)
+		}
+	}
+	return v
 }
 
 func dig(row map[string]any, key string) any {
@@ -102,66 +175,8 @@ func dig(row map[string]any, key string) any {
 	return dig(m, rest)
 }
 
-// cell is a value as a table shows it: printable, on one line.
-func cell(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "-"
-	case string:
-		return printable(v)
-	case float64:
-		if v == float64(int64(v)) {
-			return fmt.Sprint(int64(v))
-		}
-		return fmt.Sprint(v)
-	case bool:
-		return fmt.Sprint(v)
-	case []any:
-		parts := make([]string, len(v))
-		for i, x := range v {
-			parts[i] = cell(x)
-		}
-		return strings.Join(parts, ", ")
-	}
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	return printable(string(raw))
-}
-
-// printable replaces control characters: names and messages come from
-// machines, and a terminal would obey them.
-func printable(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || (r >= 0x202a && r <= 0x202e) || (r >= 0x2066 && r <= 0x2069) {
-			return '�'
-		}
-		return r
-	}, s)
-}
-
-func bytesText(n float64) string {
-	for _, unit := range []string{"B", "kB", "MB", "GB", "TB"} {
-		if n < 1000 || unit == "TB" {
-			if unit == "B" || n >= 100 {
-				return fmt.Sprintf("%.0f %s", n, unit)
-			}
-			return fmt.Sprintf("%.1f %s", n, unit)
-		}
-		n /= 1000
-	}
-	return ""
-}
-
-// printBody shows the one JSON object of an answer.
-func printBody(c *cli.Context, r io.Reader) error {
-	var obj map[string]any
-	if err := json.NewDecoder(r).Decode(&obj); err != nil {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	return printOne(c, obj)
+// say confirms what was done, for people: programs ask for JSON or YAML and
+// read the exit code.
+func say(c *cli.Context, format string, args ...any) {
+	fmt.Fprintf(c.App.ErrWriter, format+"\n", args...)
 }

@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"bessemer/server/client"
 )
 
 // powers maps what people say to the targets of Ironic's API.
@@ -17,11 +20,8 @@ var powers = map[string]string{
 func nodePower() *cli.Command {
 	return &cli.Command{
 		Name: "power", Usage: "switch a node on or off, or reboot it", ArgsUsage: "on|off|reboot|soft-off|soft-reboot NODE",
-		UsageText: "bessemer node power on n1 --wait",
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "wait", Usage: "wait until it is so"},
-			&cli.DurationFlag{Name: "timeout", Value: 10 * time.Minute, Usage: "how long --wait waits"},
-		},
+		UsageText: "bessemer node power on n1 --wait\nbessemer node power soft-reboot n1",
+		Flags:     waitFlags(10*time.Minute, "wait until it is so"),
 		Action: func(c *cli.Context) error {
 			args, err := exactly(c, "on|off|reboot|soft-off|soft-reboot", "NODE")
 			if err != nil {
@@ -39,31 +39,31 @@ func nodePower() *cli.Command {
 				return err
 			}
 			if !c.Bool("wait") {
+				say(c, "%s of %s has begun", args[0], args[1])
 				return nil
 			}
-			return waitPower(c, args[1])
+			return waitPower(c, cl, args[1], target)
 		},
 	}
 }
 
-func waitPower(c *cli.Context, node string) error {
-	cl, err := connect(c)
+// waitPower waits until a power change is over. That it went well shows in the
+// power state: an error may be left from something else.
+func waitPower(c *cli.Context, cl *client.Client, node, target string) error {
+	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
+	defer cancel()
+	n, err := cl.WaitState(ctx, node, func(n map[string]any) bool { return n["target_power_state"] == nil }, nil)
 	if err != nil {
-		return err
+		return unfinished(c, ctx, err, target+" of "+node+" goes on; see: bessemer node show "+node)
 	}
-	deadline := time.Now().Add(c.Duration("timeout"))
-	n, err := cl.WaitState(c.Context, node, func(n map[string]any) bool {
-		return n["target_power_state"] == nil || time.Now().After(deadline)
-	}, nil)
-	switch {
-	case err != nil:
-		return err
-	case n["target_power_state"] != nil:
-		return fmt.Errorf("%w: %s is still %v", errTimeout, node, n["power_state"])
-	case n["last_error"] != nil:
-		return fmt.Errorf("%s is %v: %v", node, n["power_state"], n["last_error"])
+	want := "power on"
+	if strings.HasSuffix(target, "off") {
+		want = "power off"
 	}
-	fmt.Fprintf(c.App.ErrWriter, "%s is %v\n", node, n["power_state"])
+	if n["power_state"] != want {
+		return fmt.Errorf("%s is %s, not %s: %s", node, cell(n["power_state"]), want, cell(n["last_error"]))
+	}
+	say(c, "%s is %s", node, want)
 	return nil
 }
 
@@ -82,7 +82,7 @@ func nodeBoot() *cli.Command {
 			}
 			path := nodePath(c.Args().First()) + "/management/boot_device"
 			if c.NArg() == 2 {
-				return cl.Call(c.Context, http.MethodPut, path, map[string]any{"boot_device": c.Args().Get(1), "persistent": c.Bool("persistent")}, nil)
+				return setBoot(c, cl, path)
 			}
 			var now, can map[string]any
 			if err := cl.Get(c.Context, path, &now); err != nil {
@@ -92,7 +92,23 @@ func nodeBoot() *cli.Command {
 				return err
 			}
 			now["supported"] = can["supported_boot_devices"]
-			return printOne(c, now)
+			if done, err := printData(c, now); done {
+				return err
+			}
+			return printTable(c.App.Writer, now, []string{"boot_device", "persistent"}, true)
 		},
 	}
+}
+
+func setBoot(c *cli.Context, cl *client.Client, path string) error {
+	device, often := c.Args().Get(1), "once"
+	if c.Bool("persistent") {
+		often = "always"
+	}
+	body := map[string]any{"boot_device": device, "persistent": c.Bool("persistent")}
+	if err := cl.Call(c.Context, http.MethodPut, path, body, nil); err != nil {
+		return err
+	}
+	say(c, "%s boots from %s %s", c.Args().First(), device, often)
+	return nil
 }

@@ -34,7 +34,7 @@ func serveCommand(types bmc.Types) *cli.Command {
 			}
 			cfg, err := loadConfig(c)
 			if err != nil {
-				return usage{fmt.Errorf("configuration:\n%w", err)}
+				return err
 			}
 			s, err := server.Open(c.Context, server.Options{
 				Config: cfg, Types: types, Version: Version(), Log: logger(cfg.Log, c.App.ErrWriter),
@@ -69,7 +69,11 @@ func loadConfig(c *cli.Context) (configs.Config, error) {
 			flags[s.Flag()] = c.String(s.Flag())
 		}
 	}
-	return configs.Load(configFile(c), os.Environ(), flags)
+	cfg, err := configs.Load(configFile(c), os.Environ(), flags)
+	if err != nil {
+		err = usagef("configuration:\n  %s", strings.ReplaceAll(err.Error(), "\n", "\n  "))
+	}
+	return cfg, err
 }
 
 // configFile is the file that is asked for, or the usual one if it exists.

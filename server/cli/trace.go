@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,10 +21,11 @@ import (
 
 func nodeTrace() *cli.Command {
 	return &cli.Command{
-		Name: "trace", Usage: "show every message of a node's last run", ArgsUsage: "NODE",
-		UsageText: "bessemer node trace n1\nbessemer node trace n1 --follow\nbessemer node trace n1 --format seqdiag > n1.diag",
+		Name: "trace", Usage: "show every message of a node's last run, or of an older one", ArgsUsage: "NODE",
+		UsageText: "bessemer node trace n1\nbessemer node trace n1 --follow\nbessemer node trace n1 --run 7 --format seqdiag > n1.diag",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "format", Value: "text", Usage: strings.Join(trace.Formats(), ", ")},
+			&cli.Uint64Flag{Name: "run", Usage: "the `RUN` to show, as node runs lists them", DefaultText: "the last"},
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on as messages come"},
 		},
 		Action: func(c *cli.Context) error {
@@ -35,14 +37,24 @@ func nodeTrace() *cli.Command {
 			if !slices.Contains(trace.Formats(), format) {
 				return usagef("--format %s: it is one of %s", format, strings.Join(trace.Formats(), ", "))
 			}
+			if c.Bool("follow") && format != "text" && format != "json" {
+				return usagef("--follow goes with --format text or json: a diagram is drawn when all is known")
+			}
 			cl, err := connect(c)
 			if err != nil {
 				return err
 			}
-			if c.Bool("follow") {
-				return follow(c, cl, node)
+			path, err := tracePath(c, cl, node)
+			if err != nil {
+				return err
 			}
-			resp, err := cl.Do(c.Context, http.MethodGet, "/api/v1/nodes/"+url.PathEscape(node)+"/trace?format="+format, "", nil)
+			if c.Bool("follow") {
+				return follow(c, cl, node, path)
+			}
+			if c.String("output") == "json" {
+				format = "json"
+			}
+			resp, err := cl.Do(c.Context, http.MethodGet, path+"?format="+format, "", nil)
 			if err != nil {
 				return err
 			}
@@ -53,23 +65,51 @@ func nodeTrace() *cli.Command {
 	}
 }
 
-// follow prints messages as they come and goes on where it was when the
-// connection breaks.
-func follow(c *cli.Context, cl *client.Client, node string) error {
+// tracePath is where the trace is that the flags ask for.
+func tracePath(c *cli.Context, cl *client.Client, node string) (string, error) {
+	if !c.IsSet("run") {
+		return "/api/v1/nodes/" + url.PathEscape(node) + "/trace", nil
+	}
+	id := fmt.Sprint(c.Uint64("run"))
+	var run struct{ Node string }
+	if err := cl.Get(c.Context, "/api/v1/runs/"+id, &run); err != nil {
+		return "", err
+	}
+	var n struct{ UUID string }
+	if err := cl.Get(c.Context, nodePath(node), &n); err != nil {
+		return "", err
+	}
+	if run.Node != n.UUID {
+		return "", usagef("run %s is not one of %s; see: bessemer node runs %s", id, node, node)
+	}
+	return "/api/v1/traces/" + id, nil
+}
+
+// follow prints the messages that are there, then those that come, until it
+// is interrupted. When the connection breaks it goes on where it was.
+func follow(c *cli.Context, cl *client.Client, node, path string) error {
 	var n map[string]any
 	if err := cl.Get(c.Context, nodePath(node), &n); err != nil {
 		return err
 	}
-	after := ""
+	var past struct{ Messages []json.RawMessage }
+	if err := cl.Get(c.Context, path, &past); err != nil {
+		return err
+	}
+	var after uint64
+	for _, raw := range past.Messages {
+		after = printMessage(c, raw, after)
+	}
 	for c.Context.Err() == nil {
-		path := "/api/v1/events?node=" + url.QueryEscape(fmt.Sprint(n["uuid"])) + after
+		path := fmt.Sprintf("/api/v1/events?node=%s&after=%d", url.QueryEscape(fmt.Sprint(n["uuid"])), after)
+		if c.IsSet("run") {
+			path += fmt.Sprintf("&run=%d", c.Uint64("run"))
+		}
 		resp, err := cl.Do(c.Context, http.MethodGet, path, "", nil)
 		if err == nil {
 			after = printEvents(c, resp.Body, after)
 			resp.Body.Close()
-			continue
-		}
-		if e, ok := err.(*client.Error); ok && e.Status < 500 {
+		} else if e, ok := errors.AsType[*client.Error](err); ok && e.Status < 500 {
 			return err
 		}
 		select {
@@ -80,74 +120,32 @@ func follow(c *cli.Context, cl *client.Client, node string) error {
 	return nil
 }
 
-func printEvents(c *cli.Context, r io.Reader, after string) string {
+// printEvents prints what an event stream brings, and returns the number of
+// the last message.
+func printEvents(c *cli.Context, r io.Reader, after uint64) uint64 {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		data, ok := strings.CutPrefix(lines.Text(), "data:")
-		if !ok {
-			continue
+		if data, ok := strings.CutPrefix(lines.Text(), "data:"); ok {
+			after = printMessage(c, []byte(strings.TrimSpace(data)), after)
 		}
-		var m store.Message
-		if json.Unmarshal([]byte(data), &m) != nil || m.Seq == 0 {
-			continue
-		}
-		after = fmt.Sprintf("&after=%d", m.Seq)
-		if c.String("output") == "json" || c.String("format") == "json" {
-			fmt.Fprintln(c.App.Writer, strings.TrimSpace(data))
-			continue
-		}
-		fmt.Fprintln(c.App.Writer, eventLine(m))
 	}
 	return after
 }
 
-func eventLine(m store.Message) string {
-	arrow := "->"
-	if m.Kind == store.Reply {
-		arrow = "<-"
+func printMessage(c *cli.Context, raw []byte, after uint64) uint64 {
+	var m store.Message
+	if json.Unmarshal(raw, &m) != nil || m.Seq == 0 {
+		return after
 	}
-	line := fmt.Sprintf("%s  %-11s %s %-11s %s", m.Time.Local().Format("15:04:05.000"), m.From, arrow, m.To, printable(m.Label))
-	if m.Dur > 0 {
-		line += fmt.Sprintf(" (%v)", m.Dur.Round(time.Millisecond))
+	if c.String("output") == "json" || c.String("format") == "json" {
+		fmt.Fprintf(c.App.Writer, "%s\n", raw)
+	} else {
+		fmt.Fprintln(c.App.Writer, eventLine(m))
 	}
-	if m.Error != "" {
-		line += "  ✗ " + printable(m.Error)
-	}
-	return line
+	return max(after, m.Seq)
 }
 
-func nodeExplain() *cli.Command {
-	return &cli.Command{
-		Name: "explain", Usage: "say what a node does, since when, what it waits for and what to do", ArgsUsage: "NODE",
-		Action: func(c *cli.Context) error {
-			node, err := one(c, "NODE")
-			if err != nil {
-				return err
-			}
-			cl, err := connect(c)
-			if err != nil {
-				return err
-			}
-			var e map[string]any
-			if err := cl.Get(c.Context, "/api/v1/nodes/"+url.PathEscape(node)+"/explain", &e); err != nil {
-				return err
-			}
-			if done, err := printData(c, e); done {
-				return err
-			}
-			w := c.App.Writer
-			fmt.Fprintf(w, "%s is %s since %s\n%s\n", node, cell(e["state"]), cell(e["since"]), cell(e["doing"]))
-			for _, k := range []string{"waiting_for", "deadline", "last_error"} {
-				if v, ok := e[k].(string); ok && v != "" {
-					fmt.Fprintf(w, "%s: %s\n", strings.ReplaceAll(k, "_", " "), printable(v))
-				}
-			}
-			next, _ := e["next"].([]any)
-			for _, x := range next {
-				fmt.Fprintf(w, "→ %s\n", cell(x))
-			}
-			return nil
-		},
-	}
+func eventLine(m store.Message) string {
+	return m.Time.Local().Format("15:04:05.000") + "  " + trace.Line(m)
 }

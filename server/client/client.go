@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 )
 
 // Microversion is the version of Ironic's API that the client asks for.
@@ -26,7 +25,10 @@ type Client struct {
 	User     string
 	Password string
 	Token    string // instead of User and Password
-	HTTP     *http.Client
+	// Denied is what a refusal for want of a login is explained with: where
+	// the credentials were looked for, and how to give them.
+	Denied string
+	HTTP   *http.Client
 }
 
 // New returns a client of the appliance at base. ca is a PEM certificate to
@@ -63,6 +65,17 @@ func (e *Error) Error() string {
 	}
 	return e.Message
 }
+
+// An Unreachable is a failure to get any answer.
+type Unreachable struct {
+	Base string
+	Err  error
+}
+
+func (u *Unreachable) Error() string {
+	return "no appliance answers at " + u.Base + ": " + u.Err.Error()
+}
+func (u *Unreachable) Unwrap() error { return u.Err }
 
 // Get fetches path into out.
 func (c *Client) Get(ctx context.Context, path string, out any) error {
@@ -114,14 +127,18 @@ func (c *Client) Do(ctx context.Context, method, path, contentType string, body 
 	}
 	resp, err := c.HTTP.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("no appliance answers at %s: %w", c.Base, unwrapURL(err))
+		return nil, &Unreachable{c.Base, unwrapURL(err)}
 	}
 	if resp.StatusCode < 400 {
 		return resp, nil
 	}
 	defer resp.Body.Close()
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	return nil, refusal(resp.StatusCode, raw)
+	e := refusal(resp.StatusCode, raw)
+	if e.Status == http.StatusUnauthorized && c.Denied != "" {
+		e.Hint = c.Denied
+	}
+	return nil, e
 }
 
 // unwrapURL takes the method and URL off an error that already names them.
@@ -130,61 +147,4 @@ func unwrapURL(err error) error {
 		return u.Err
 	}
 	return err
-}
-
-// refusal reads Ironic's doubly encoded error, its plain forms, and ours.
-func refusal(status int, raw []byte) *Error {
-	e := &Error{Status: status, Message: strings.TrimSpace(string(raw))}
-	var body struct {
-		ErrorMessage json.RawMessage `json:"error_message"`
-		Error        struct{ Message, Hint string }
-	}
-	if json.Unmarshal(raw, &body) != nil {
-		if e.Message == "" {
-			e.Message = http.StatusText(status)
-		}
-		return e
-	}
-	if body.Error.Message != "" {
-		e.Message, e.Hint = body.Error.Message, body.Error.Hint
-		return e
-	}
-	inner := []byte(body.ErrorMessage)
-	var text string
-	if json.Unmarshal(inner, &text) == nil {
-		inner = []byte(text)
-		e.Message = text
-	}
-	var fault struct{ Faultstring, Description, Message, Title string }
-	if json.Unmarshal(inner, &fault) == nil {
-		for _, s := range []string{fault.Faultstring, fault.Description, fault.Message, fault.Title} {
-			if s != "" {
-				e.Message = s
-				break
-			}
-		}
-	}
-	return e
-}
-
-// WaitState polls a node until its provision state is at rest, calling seen
-// with each new reading, and returns the last one. It ends with ctx.
-func (c *Client) WaitState(ctx context.Context, node string, done func(n map[string]any) bool, seen func(n map[string]any)) (map[string]any, error) {
-	for {
-		var n map[string]any
-		if err := c.Get(ctx, "/v1/nodes/"+url.PathEscape(node), &n); err != nil {
-			return nil, err
-		}
-		if seen != nil {
-			seen(n)
-		}
-		if done(n) {
-			return n, nil
-		}
-		select {
-		case <-ctx.Done():
-			return n, ctx.Err()
-		case <-time.After(300 * time.Millisecond):
-		}
-	}
 }

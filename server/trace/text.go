@@ -23,6 +23,14 @@ func writeText(o *out, ms []store.Message) {
 	}
 }
 
+// Line is one message as the text format shows it, without the time: for who
+// follows messages as they come, when it is not known yet whether a request
+// will be answered.
+func Line(m store.Message) string {
+	const width = len(store.Boot) // the longest of the participants
+	return newLine(m).plain(width)
+}
+
 func offset(d time.Duration) string {
 	sign := "+"
 	if d < 0 { // the clock was set back

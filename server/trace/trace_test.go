@@ -305,3 +305,20 @@ func TestConformanceOfPart(t *testing.T) {
 		}
 	})
 }
+
+func TestLineIsOneOfTheTextFormat(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, tt := range []struct {
+		m    store.Message
+		want string
+	}{
+		{store.Message{Seq: 1, Time: at, From: store.Conductor, To: store.BMC, Kind: store.Request, Label: "POWER ON"}, "Conductor  → BMC         POWER ON"},
+		{store.Message{Seq: 2, Time: at, From: store.BMC, To: store.Conductor, Kind: store.Reply, ReplyTo: 1, Label: "POWER ON", Dur: 2 * time.Millisecond}, "BMC        ⇢ Conductor   POWER ON: ok (2 ms)"},
+		{store.Message{Seq: 3, Time: at, Kind: store.StepKind, Label: "Step begun", Step: "power-on"}, "           · Step begun: power-on"},
+		{store.Message{Seq: 4, Time: at, From: store.BMC, To: store.Conductor, Kind: store.Reply, ReplyTo: 1, Label: "POWER ON", Error: "no\nroute"}, "BMC        ⇢ Conductor   POWER ON: FAILED: no route"},
+	} {
+		if got := Line(tt.m); got != tt.want {
+			t.Errorf("got  %q\nwant %q", got, tt.want)
+		}
+	}
+}
