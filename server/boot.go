@@ -112,8 +112,8 @@ func (s *Server) openHTTP(nbps ipxe.Files, owner pxe.Owner) error {
 	s.add("provisioning", func(ctx context.Context) error {
 		mux := http.NewServeMux()
 		mux.Handle(pxe.PathPrefix, boot)
-		mux.Handle("/", s.api(nil, nil).ProvisioningHandler())
-		return serveHTTP(ctx, l, mux, "", "")
+		mux.Handle("/", s.api().ProvisioningHandler())
+		return s.serveHTTP(ctx, l, mux, "", "")
 	})
 	return nil
 }

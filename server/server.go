@@ -4,14 +4,18 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -43,6 +47,7 @@ type Server struct {
 	link       *link        // nil: no network boot
 	dhcp       *dhcp.Server // nil: none
 	ramdisk    *ramdiskKeeper
+	api        func() *api.API
 	listeners  []api.Listener
 	components []component
 	secret     string // file of the first admin's password, just made
@@ -107,20 +112,38 @@ func (s *Server) openStore() error {
 }
 
 func (s *Server) openAPI(images api.Images) error {
-	a, err := auth.New(auth.Config{DB: s.db, Mode: s.Config.API.Auth, Log: s.part("auth")})
+	c := s.Config.API
+	a, err := auth.New(auth.Config{DB: s.db, Mode: c.Auth, Log: s.part("auth")})
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", s.Config.API.Listen)
+	// Made when all listeners are open, since it shows them.
+	s.api = sync.OnceValue(func() *api.API { return s.newAPI(a, images) })
+	if c.TLSCert != "" {
+		if _, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey); err != nil {
+			return fmt.Errorf("api.tls_cert, api.tls_key: %w", err)
+		}
+	}
+	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
-		return fmt.Errorf("api.listen %s: %w; choose another: --api-listen ADDRESS:PORT", s.Config.API.Listen, err)
+		return fmt.Errorf("api.listen %s: %w; choose another: --api-listen ADDRESS:PORT", c.Listen, err)
 	}
 	s.listeners = append([]api.Listener{{Name: "api", Address: s.apiURL(l.Addr())}}, s.listeners...)
+	if inClear(c) {
+		s.Log.Warn().Str("listen", c.Listen).Msg(clearWarning)
+	}
 	s.add("api", func(ctx context.Context) error {
-		handler := s.apiHandler(a, images)
-		return serveHTTP(ctx, l, handler, s.Config.API.TLSCert, s.Config.API.TLSKey)
+		return s.serveHTTP(ctx, l, s.api().Handler(), c.TLSCert, c.TLSKey)
 	})
 	return nil
+}
+
+const clearWarning = "passwords and tokens cross the network in the clear: set api.tls_cert and api.tls_key, or listen on 127.0.0.1 behind a proxy that speaks TLS"
+
+// inClear says whether credentials leave this host unencrypted.
+func inClear(c configs.API) bool {
+	host, _, _ := net.SplitHostPort(c.Listen)
+	return c.TLSCert == "" && !configs.Loopback(host)
 }
 
 func (s *Server) apiURL(a net.Addr) string {
@@ -132,8 +155,11 @@ func (s *Server) apiURL(a net.Addr) string {
 }
 
 // serveHTTP serves until ctx ends; requests that run then get five seconds.
-func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, cert, key string) error {
-	srv := &http.Server{Handler: h, BaseContext: func(net.Listener) context.Context { return ctx }}
+func (s *Server) serveHTTP(ctx context.Context, l net.Listener, h http.Handler, cert, key string) error {
+	srv := &http.Server{
+		Handler: h, BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog: log.New(httpFaults{s.part("http")}, "", 0),
+	}
 	api.ServerDefaults(srv)
 	done := make(chan error, 1)
 	go func() {
@@ -158,6 +184,21 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, cert, key st
 	return <-done
 }
 
+// httpFaults takes what the HTTP server has to say: of connections, such as
+// clients that speak no TLS, which anybody can make it say often; and of
+// panics.
+type httpFaults struct{ zerolog.Logger }
+
+// Write implements [io.Writer].
+func (f httpFaults) Write(line []byte) (int, error) {
+	level := zerolog.DebugLevel
+	if bytes.Contains(line, []byte("panic")) {
+		level = zerolog.ErrorLevel
+	}
+	f.WithLevel(level).Msg(strings.TrimSpace(string(line)))
+	return len(line), nil
+}
+
 // Banner says where the appliance answers and how to log in.
 func (s *Server) Banner() string {
 	var b strings.Builder
@@ -167,6 +208,9 @@ func (s *Server) Banner() string {
 	}
 	if s.link == nil {
 		fmt.Fprintf(&b, "  no machine can boot from here yet: name the interface towards them with --provisioning-interface\n")
+	}
+	if inClear(s.Config.API) {
+		fmt.Fprintf(&b, "  WARNING: %s\n", clearWarning)
 	}
 	switch {
 	case s.Config.API.Auth == "none":
@@ -225,8 +269,12 @@ func (s *Server) prune(ctx context.Context) {
 // ownAddresses are the listeners that no URL of a client may lead to.
 func (s *Server) ownAddresses() []netip.AddrPort {
 	var out []netip.AddrPort
-	if a, err := netip.ParseAddrPort(s.Config.API.Listen); err == nil {
-		out = append(out, a)
+	if a, err := net.ResolveTCPAddr("tcp", s.Config.API.Listen); err == nil {
+		ip := a.AddrPort().Addr().Unmap()
+		if !ip.IsValid() { // ":6385"
+			ip = netip.IPv6Unspecified()
+		}
+		out = append(out, netip.AddrPortFrom(ip, uint16(a.Port)))
 	}
 	if s.link != nil {
 		out = append(out, netip.AddrPortFrom(s.link.addr, uint16(s.Config.Provisioning.Port)))

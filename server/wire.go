@@ -1,7 +1,6 @@
 package server
 
 import (
-	"net/http"
 	"net/netip"
 
 	"github.com/rs/zerolog"
@@ -69,16 +68,12 @@ func (r refresher) NodeChanged(node string) {
 	}
 }
 
-func (s *Server) api(a *auth.Auth, images api.Images) *api.API {
+func (s *Server) newAPI(a *auth.Auth, images api.Images) *api.API {
 	return api.New(api.Config{
 		DB: s.db, Conductor: refresher{s.conductor, s.dhcp, s.part("dhcp")}, Images: images, Auth: a, Log: s.part("api"),
 		PublicEndpoint: s.Config.API.PublicURL, Hosts: s.Config.API.Hosts, Version: s.Version,
 		Listeners: s.listeners, UI: ui.Handler(), Ready: s.notReady,
 	})
-}
-
-func (s *Server) apiHandler(a *auth.Auth, images api.Images) http.Handler {
-	return s.api(a, images).Handler()
 }
 
 // notReady says what keeps the appliance from deploying machines.
