@@ -88,7 +88,7 @@ type checkedTable interface {
 // tables are all tables. Records of others are checked as far as that goes
 // without knowing them.
 var tables = []checkedTable{
-	Nodes, Ports, Runs, Messages, Images, ConfigDrives, Leases, DiscoveredMachines, Users, Tokens,
+	Nodes, Ports, Runs, Messages, Images, ConfigDrives, Leases, DiscoveredMachines, Users, Tokens, Sessions,
 }
 
 func tableNamed(name string) checkedTable {
