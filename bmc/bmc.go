@@ -97,6 +97,8 @@ type Target struct {
 	LastPower store.PowerState
 	// ConnectTimeout is how long to try to reach the controller; 0 is 30 s.
 	ConnectTimeout time.Duration
+	// Sessions is where the driver notes its session; nil: nowhere.
+	Sessions Sessions
 }
 
 // Addressed is a driver that tells where its controller is, as "host:port" in

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"bessemer/store"
 )
 
 // PoolOptions are the limits of a [Pool]. Zero values mean the defaults.
@@ -20,6 +22,10 @@ type PoolOptions struct {
 	// 2 and 10 min.
 	Logins   int
 	CoolDown time.Duration
+
+	// DB is where sessions are noted, so that those which a crash has left
+	// open can be ended; nil: they are not.
+	DB *store.DB
 
 	Log zerolog.Logger
 }

@@ -83,7 +83,9 @@ func (p *Pool) open(n *store.Node) (*Client, error) {
 			n.Driver, strings.Join(slices.Sorted(maps.Keys(p.types)), ", "))
 	}
 	info := maps.Clone(n.DriverInfo)
-	d, err := t.Open(Target{Node: n.UUID, DriverInfo: info, LastPower: n.PowerState, ConnectTimeout: p.o.ConnectTimeout})
+	d, err := t.Open(Target{
+		Node: n.UUID, DriverInfo: info, LastPower: n.PowerState, ConnectTimeout: p.o.ConnectTimeout, Sessions: p.noted(n.UUID),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("driver_info of driver %s: %w", n.Driver, Scrub(err, secrets(t, info)...))
 	}

@@ -26,7 +26,8 @@ type conn struct {
 	api       *gofish.APIClient // nil until the service root was read
 	root      root
 	login     login
-	etags     int // the form of If-Match that worked last
+	etags     int  // the form of If-Match that worked last
+	looked    bool // for a session that was left open
 }
 
 func newConn(s settings) *conn {

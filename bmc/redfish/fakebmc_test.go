@@ -29,6 +29,7 @@ type fakeBMC struct {
 	quirks map[string]bool
 	// answer, if set, may answer a request instead of the service.
 	answer func(w http.ResponseWriter, r *http.Request) bool
+	noted  bmc.Sessions // where drivers note their sessions; nil: nowhere
 
 	mu       sync.Mutex
 	power    string
@@ -37,6 +38,7 @@ type fakeBMC struct {
 	version  int
 	tokens   map[string]bool
 	made     int      // sessions ever made
+	room     int      // for so many sessions, 0: for all
 	requests []string // "GET /path"
 	bodies   []string // of writes, without those to Sessions
 	headers  []http.Header
@@ -80,6 +82,7 @@ func (b *fakeBMC) open(t *testing.T, changes ...string) *driver {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.sessions = b.noted
 	s.retryGap, s.retryFor, s.requestTimeout = time.Millisecond, 5*time.Second, 5*time.Second
 	d := newDriver(s)
 	t.Cleanup(func() { d.Close() })
@@ -130,6 +133,8 @@ func (b *fakeBMC) route(w http.ResponseWriter, r *http.Request, body []byte) {
 		return
 	}
 	switch {
+	case strings.HasPrefix(key, "GET /redfish/v1/SessionService/Sessions/"):
+		b.session(w, strings.TrimPrefix(path, "/redfish/v1/SessionService/Sessions/"))
 	case r.Method == http.MethodDelete:
 		delete(b.tokens, strings.TrimPrefix(path, "/redfish/v1/SessionService/Sessions/"))
 		w.WriteHeader(http.StatusNoContent)
@@ -182,7 +187,7 @@ func (b *fakeBMC) newSession(w http.ResponseWriter, body []byte) {
 	var in struct{ UserName, Password string }
 	_ = json.Unmarshal(body, &in)
 	switch {
-	case b.quirks["R-06"]:
+	case b.quirks["R-06"], b.room > 0 && len(b.tokens) >= b.room:
 		fail(w, http.StatusServiceUnavailable, "IDRAC.1.6.RAC0218", "The maximum number of user sessions is reached")
 	case in.UserName != testUser || in.Password != testPassword:
 		fail(w, http.StatusUnauthorized, "Base.1.0.InsufficientPrivilege", "login of "+in.UserName+" with "+in.Password+" refused")
@@ -195,6 +200,19 @@ func (b *fakeBMC) newSession(w http.ResponseWriter, body []byte) {
 		w.WriteHeader(http.StatusCreated)
 		reply(w, map[string]any{})
 	}
+}
+
+// session shows a session; those that others have made are an admin's.
+func (b *fakeBMC) session(w http.ResponseWriter, id string) {
+	if !b.tokens[id] {
+		fail(w, http.StatusNotFound, "", "there is no such session")
+		return
+	}
+	user := testUser
+	if strings.HasPrefix(id, "admin") {
+		user = "admin"
+	}
+	reply(w, map[string]any{"Id": id, "UserName": user})
 }
 
 func (b *fakeBMC) authorized(r *http.Request) bool {

@@ -57,6 +57,9 @@ func (c *conn) logIn(ctx context.Context) error {
 		return c.fallBack(ctx, errors.New("the controller offers no sessions"))
 	}
 	x, err := c.postSession(ctx, sessions)
+	if full := (&statusError{}); errors.As(err, &full) && full.says(sessionsFull) && c.s.auth != "session" && c.endLeft(ctx, basicAuth(c.s)) {
+		x, err = c.postSession(ctx, sessions)
+	}
 	if err == nil {
 		return c.take(ctx, x)
 	}
@@ -117,7 +120,33 @@ func (c *conn) take(ctx context.Context, x *exchange) error {
 		return c.fallBack(ctx, errors.New("the controller made a session but sent no X-Auth-Token"))
 	}
 	c.login = login{token: token, path: sessionPath(x)}
+	c.endLeft(ctx, c.login.header(c.s))
+	if c.s.sessions != nil && c.login.path != "" {
+		c.s.sessions.Opened(c.s.origin.String() + c.login.path)
+	}
 	return nil
+}
+
+// endLeft ends the session that an earlier process has left open, and
+// reports whether it did. It looks once, and only at what is still ours: the
+// controller may have given the name to somebody else's session since. What
+// fails is left to the controller's own time-out.
+func (c *conn) endLeft(ctx context.Context, auth http.Header) bool {
+	if c.looked || c.s.sessions == nil {
+		return false
+	}
+	c.looked = true
+	path, ours := strings.CutPrefix(c.s.sessions.Left(), c.s.origin.String())
+	if !ours || path == c.login.path {
+		return false
+	}
+	x, err := c.once(ctx, auth, http.MethodGet, path, nil, nil)
+	var doc struct{ UserName text }
+	if err != nil || json.Unmarshal(x.body, &doc) != nil || string(doc.UserName) != c.s.user {
+		return false
+	}
+	_, err = c.once(ctx, auth, http.MethodDelete, path, nil, nil)
+	return err == nil
 }
 
 // sessionPath finds the new session's own resource: in Location, of which
@@ -156,6 +185,9 @@ func (c *conn) close() error {
 	defer cancel()
 	_, err := c.once(ctx, l.header(c.s), http.MethodDelete, l.path, nil, nil)
 	if s := status(err); err == nil || s == http.StatusNotFound || s == http.StatusUnauthorized {
+		if c.s.sessions != nil {
+			c.s.sessions.Ended(c.s.origin.String() + l.path)
+		}
 		return nil
 	}
 	return fmt.Errorf("end session: %w", bmc.Scrub(err, l.token))

@@ -21,6 +21,7 @@ type settings struct {
 	connect            time.Duration
 	requestTimeout     time.Duration
 	retryFor, retryGap time.Duration // how long to repeat in all, and the first pause
+	sessions           bmc.Sessions  // nil: they are not noted
 }
 
 func readSettings(t bmc.Target) (settings, error) {
@@ -36,6 +37,7 @@ func readSettings(t bmc.Target) (settings, error) {
 		requestTimeout: time.Minute,
 		retryFor:       30 * time.Second,
 		retryGap:       500 * time.Millisecond,
+		sessions:       t.Sessions,
 	}
 	if s.connect <= 0 {
 		s.connect = 30 * time.Second
