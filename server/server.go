@@ -76,7 +76,7 @@ func Open(ctx context.Context, o Options) (s *Server, err error) {
 	b := o.Config.BMC
 	s.pool = bmc.NewPool(o.Types, conductor.NewRecorder(s.db, s.part("conductor")), bmc.PoolOptions{
 		ConnectTimeout: b.ConnectTimeout.D(), CallTimeout: b.CallTimeout.D(), PowerWait: b.PowerTimeout.D(),
-		Log: s.part("bmc"),
+		DB: s.db, Log: s.part("bmc"),
 	})
 	s.conductor = conductor.New(s.conductorConfig(images))
 	s.ramdisk = newRamdiskKeeper(o.Config, s.part("ramdisk"))
