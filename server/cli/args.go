@@ -15,6 +15,9 @@ func flagsFirst(app *cli.App, args []string) []string {
 	if len(args) == 0 || args[len(args)-1] == completeFlag {
 		return args
 	}
+	if len(args) > 2 && args[1] == "help" { // "help node deploy" is "node deploy --help"
+		args = slices.Concat(args[:1], args[2:], []string{"--help"})
+	}
 	var top, commands []string
 	rest, own, subs := args[1:], app.Flags, app.Commands
 	for {

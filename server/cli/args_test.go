@@ -22,6 +22,9 @@ func TestFlagsFirst(t *testing.T) {
 		{"bessemer serve --api-listen 127.0.0.1:1 --url x", "bessemer --url x serve --api-listen 127.0.0.1:1"},
 		{"bessemer node trace n1 -f", "bessemer node trace -f n1"},
 		{"bessemer --help", "bessemer --help"},
+		{"bessemer help", "bessemer help"},
+		{"bessemer help node deploy", "bessemer node deploy --help"},
+		{"bessemer node deploy --im --generate-bash-completion", "bessemer node deploy --im --generate-bash-completion"},
 		{"bessemer", "bessemer"},
 		{"bessemer nosuch thing", "bessemer nosuch thing"},
 	}
