@@ -175,6 +175,9 @@ func (c *conn) once(ctx context.Context, auth http.Header, method, path string, 
 	if !strings.HasPrefix(path, "/") {
 		return &exchange{}, fmt.Errorf("%w: its link %q is no path", errForeign, path)
 	}
+	if method == http.MethodPost || method == http.MethodDelete { // not repeated by anyone: must not meet a dead connection
+		c.transport.base.CloseIdleConnections()
+	}
 	x := &exchange{auth: auth}
 	api := c.api.WithContext(withExchange(ctx, x))
 	var resp *http.Response

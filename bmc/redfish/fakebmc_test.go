@@ -2,9 +2,11 @@ package redfish
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -60,14 +62,21 @@ func newFakeBMC(t *testing.T, quirks ...string) *fakeBMC {
 	if b.quirks["B-05"] {
 		delete(b.boot, "BootSourceOverrideMode")
 	}
+	b.Server = httptest.NewUnstartedServer(b)
+	b.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		return context.WithValue(ctx, connUses{}, new(int))
+	}
 	if b.quirks["plain"] {
-		b.Server = httptest.NewServer(b)
+		b.Start()
 	} else {
-		b.Server = httptest.NewTLSServer(b)
+		b.StartTLS()
 	}
 	t.Cleanup(b.Server.Close)
 	return b
 }
+
+// connUses is where a connection counts its requests.
+type connUses struct{}
 
 // open returns a driver for the machine, quick to repeat.
 func (b *fakeBMC) open(t *testing.T, changes ...string) *driver {
@@ -90,6 +99,10 @@ func (b *fakeBMC) open(t *testing.T, changes ...string) *driver {
 }
 
 func (b *fakeBMC) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	uses := r.Context().Value(connUses{}).(*int)
+	if *uses++; *uses > 1 && b.quirks["R-07"] {
+		panic(http.ErrAbortHandler)
+	}
 	body, _ := io.ReadAll(r.Body)
 	b.mu.Lock()
 	b.requests = append(b.requests, r.Method+" "+r.URL.Path)
