@@ -52,12 +52,15 @@ type Server struct {
 	components []component
 	secret     string // file of the first admin's password, just made
 	begun      time.Time
+	ending     context.Context // until requests must give up
+	giveUp     func()
 }
 
 // Open opens the store and every socket. Nothing is served before Run. All
 // sockets that cannot be opened are reported together, with the remedy.
 func Open(ctx context.Context, o Options) (s *Server, err error) {
 	s = &Server{Options: o, begun: time.Now()}
+	s.ending, s.giveUp = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
@@ -154,7 +157,16 @@ func (s *Server) apiURL(a net.Addr) string {
 	return scheme + "://" + a.String()
 }
 
-// serveHTTP serves until ctx ends; requests that run then get five seconds.
+// Times of an end: what runs is given drain to finish, then hurry to give up.
+// Together, for requests and then for controllers, they stay below the ten
+// seconds that a service manager may be set to.
+const (
+	drain = 4 * time.Second
+	hurry = time.Second
+)
+
+// serveHTTP serves until ctx ends; requests that run then may finish, within
+// bounds.
 func (s *Server) serveHTTP(ctx context.Context, l net.Listener, h http.Handler, cert, key string) error {
 	srv := &http.Server{
 		Handler: h, BaseContext: func(net.Listener) context.Context { return ctx },
@@ -164,9 +176,11 @@ func (s *Server) serveHTTP(ctx context.Context, l net.Listener, h http.Handler, 
 	done := make(chan error, 1)
 	go func() {
 		<-ctx.Done()
-		stop, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		err := srv.Shutdown(stop)
+		err := shutdown(srv, drain)
+		if err != nil {
+			s.giveUp()
+			err = shutdown(srv, hurry)
+		}
 		if err != nil {
 			err = srv.Close()
 		}
@@ -182,6 +196,12 @@ func (s *Server) serveHTTP(ctx context.Context, l net.Listener, h http.Handler, 
 		return err
 	}
 	return <-done
+}
+
+func shutdown(srv *http.Server, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	return srv.Shutdown(ctx)
 }
 
 // httpFaults takes what the HTTP server has to say: of connections, such as
@@ -246,13 +266,28 @@ func notifySystemd(ctx context.Context) error {
 
 func (s *Server) close() error {
 	var errs []error
+	s.giveUp()
 	if s.pool != nil {
-		errs = append(errs, s.pool.Close())
+		errs = append(errs, s.closePool())
 	}
 	if s.db != nil {
 		errs = append(errs, s.db.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// closePool ends the sessions with the controllers, and leaves those of
+// controllers that hang to end by themselves.
+func (s *Server) closePool() error {
+	done := make(chan error, 1)
+	go func() { done <- s.pool.Close() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(drain):
+		s.Log.Warn().Msg("some controllers do not answer; their sessions are left open")
+		return nil
+	}
 }
 
 // prune deletes what nobody needs any more.

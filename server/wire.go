@@ -72,7 +72,7 @@ func (s *Server) newAPI(a *auth.Auth, images api.Images) *api.API {
 	return api.New(api.Config{
 		DB: s.db, Conductor: refresher{s.conductor, s.dhcp, s.part("dhcp")}, Images: images, Auth: a, Log: s.part("api"),
 		PublicEndpoint: s.Config.API.PublicURL, Hosts: s.Config.API.Hosts, Version: s.Version,
-		Listeners: s.listeners, UI: ui.Handler(), Ready: s.notReady,
+		Listeners: s.listeners, UI: ui.Handler(), Ready: s.notReady, Ending: s.ending,
 	})
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -29,6 +30,8 @@ type Config struct {
 	UI             http.Handler // the dashboard at / (for browsers) and /ui/; nil: none
 	// Ready says what is not ready yet; nil or an empty answer: all is.
 	Ready func() []string
+	// Ending ends when requests that still run must give up; nil: never.
+	Ending context.Context
 }
 
 // A Listener is an address on which something of the appliance answers.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"path"
@@ -145,8 +146,11 @@ func (c *call) authorize() error {
 
 // fail answers with an error. The handler must not have answered.
 func (c *call) fail(err error) {
-	f := asFault(err, c.requestID())
-	if f.status >= 500 {
+	f := c.ended(err)
+	if f == nil {
+		f = asFault(err, c.requestID())
+	}
+	if f.status >= 500 && f.status != http.StatusServiceUnavailable {
 		c.api.log.Error().Err(err).Str("request", c.requestID()).Str("method", c.r.Method).Str("path", c.r.URL.Path).Msg("request failed")
 	}
 	c.drain()
@@ -154,10 +158,24 @@ func (c *call) fail(err error) {
 }
 
 // lasting returns a context for work that a client's hanging up must not
-// leave half done, and gives the answer that much time to be sent.
+// leave half done, and gives the answer that much time to be sent. It ends
+// early when the appliance does.
 func (c *call) lasting(d time.Duration) (context.Context, context.CancelFunc) {
 	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(d + 30*time.Second))
-	return context.WithTimeout(context.WithoutCancel(c.ctx), d)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), d)
+	if c.api.Ending == nil {
+		return ctx, cancel
+	}
+	stop := context.AfterFunc(c.api.Ending, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// ended is the answer to a request that gave up because the appliance ends.
+func (c *call) ended(err error) *fault {
+	if e := c.api.Ending; e == nil || e.Err() == nil || !errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return &fault{status: http.StatusServiceUnavailable, text: "The appliance is being stopped"}
 }
 
 type suffixKey struct{}
