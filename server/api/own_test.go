@@ -192,6 +192,7 @@ func TestRamdiskArrows(t *testing.T) {
 		}
 	}
 	want := []string{
+		"Node->Node self Runs agent ramdisk",
 		"Node->API request lookup()", "API->Node reply Pass UUID", "Node->API request Heartbeat", "API->Node reply Heartbeat",
 		"Node->API request lookup()", "API->Node reply Pass UUID",
 	}

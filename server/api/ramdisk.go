@@ -73,6 +73,9 @@ func (c *call) lookupArrow(macs []string, id string) func(error) {
 		return func(error) {}
 	}
 	c.ctx = store.WithScope(c.ctx, c.runScope(n))
+	if n.Run != 0 && n.Agent.Token == "" { // the first of a boot shows that the agent runs
+		c.api.rec.Record(c.ctx, store.Message{From: store.NodeP, To: store.NodeP, Kind: store.Self, Label: store.LabelRunsAgent})
+	}
 	seq := c.api.rec.Record(c.ctx, store.Message{From: store.NodeP, To: store.API, Kind: store.Request, Label: store.LabelLookup, Wire: c.wire(0)})
 	return func(err error) {
 		m := store.Message{From: store.API, To: store.NodeP, Kind: store.Reply, Label: store.LabelPassUUID, ReplyTo: seq, Outcome: store.OK}

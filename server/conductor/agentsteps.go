@@ -62,6 +62,9 @@ type longCommand struct {
 	what   string // for people: "the image to be written"
 	sent   arrow  // names of the arrows
 	polled arrow
+	// underWay is told at each look that the command has come forward, or is
+	// done; may be nil.
+	underWay func(context.Context)
 }
 
 // carryOut sends the command unless the agent has it, and looks how it
@@ -92,6 +95,9 @@ func (t *Task) carryOut(ctx context.Context, l longCommand) (map[string]any, err
 		return nil, t.working(l.what, nil)
 	}
 	cmd := nthOf(cmds, l.short, l.nth)
+	if l.underWay != nil && (cmd.Progress != nil || cmd.Status == wire.Succeeded) {
+		l.underWay(ctx)
+	}
 	if cmd.Status == wire.Running {
 		return nil, t.working(l.what, cmd.Progress)
 	}

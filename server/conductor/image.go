@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"strings"
 
 	"bessemer/agent/fetch"
@@ -106,10 +107,29 @@ func writeImage(ctx context.Context, t *Task) error {
 			"step": map[string]any{"interface": "deploy", "step": "write_image", "args": args, "priority": 80},
 			"node": t.agentNode(), "ports": t.agentPorts(), "deploy_version": t.Run.Data["hardware_manager_version"],
 		},
-		sent:   plainArrow(store.LabelContinueDeploy),
-		polled: pollArrow(store.LabelIsDeployDone, store.LabelDeployDone, "execute_deploy_step"),
+		sent:     plainArrow(store.LabelContinueDeploy),
+		polled:   pollArrow(store.LabelIsDeployDone, store.LabelDeployDone, "execute_deploy_step"),
+		underWay: t.drawDownload,
 	})
 	return err
+}
+
+// drawDownload draws the arrow of the image's download where no server of ours
+// sees it, once the agent has told of the first bytes.
+func (t *Task) drawDownload(ctx context.Context) {
+	if t.text("image") != "" || t.text("download") != "" {
+		return
+	}
+	from := t.text("image_url")
+	if u, err := url.Parse(from); err == nil {
+		u.User, u.RawQuery, u.Fragment = nil, "", ""
+		from = u.String()
+	}
+	t.keep("download", "drawn")
+	t.c.db.Record(ctx, store.Message{
+		From: store.NodeP, To: store.HTTPStore, Kind: store.Cast, Label: store.LabelDownloadImage,
+		Detail: map[string]any{"url": clip(from, 500), "told_by": "agent"},
+	})
 }
 
 // installBootLoader has the agent make the disk bootable: a boot entry on

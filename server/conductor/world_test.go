@@ -41,8 +41,8 @@ const (
 
 var testImage = []byte(strings.Repeat("the image ", 1000))
 
-// testImages is an image store with one image.
-type testImages struct{ dir string }
+// testImages is an image store with one image, which lies elsewhere too.
+type testImages struct{ dir, elsewhere string }
 
 func (s testImages) Resolve(_ context.Context, info map[string]any) (images.Resolved, error) {
 	sum := sha256.Sum256(testImage)
@@ -54,6 +54,8 @@ func (s testImages) Resolve(_ context.Context, info map[string]any) (images.Reso
 		}, nil
 	case "wrong sum":
 		return images.Resolved{Image: &store.Image{UUID: "img"}, HashAlgo: "sha256", HashValue: strings.Repeat("0", 64)}, nil
+	case "elsewhere":
+		return images.Resolved{URL: s.elsewhere, Format: "raw", HashAlgo: "sha256", HashValue: hex.EncodeToString(sum[:])}, nil
 	default:
 		return images.Resolved{}, fmt.Errorf("image_source %q: there is no such image: %w", source, store.ErrNotFound)
 	}
@@ -101,7 +103,7 @@ func newWorld(t testing.TB, change ...func(*Config)) *world {
 
 func testConfig(db *store.DB, types bmc.Types, dir, api string, change ...func(*Config)) Config {
 	config := Config{
-		DB: db, Types: types, Images: testImages{dir}, BaseURL: api, Hostname: "conductor", Dir: dir, Log: zerolog.Nop(),
+		DB: db, Types: types, Images: testImages{dir: dir}, BaseURL: api, Hostname: "conductor", Dir: dir, Log: zerolog.Nop(),
 		BMC: bmc.NewPool(types, NewRecorder(db, zerolog.Nop()), bmc.PoolOptions{
 			PollMin: 5 * time.Millisecond, PollMax: 10 * time.Millisecond, Settle: 50 * time.Millisecond, PowerWait: 500 * time.Millisecond,
 		}),
@@ -158,12 +160,16 @@ func testAPI(c *Conductor) http.Handler {
 		_ = json.NewEncoder(w).Encode(map[string]any{"Action": b.Action})
 	})
 	mux.HandleFunc("GET /v1/lookup", func(w http.ResponseWriter, r *http.Request) {
+		runs := runsAgent(c, r.URL.Query().Get("addresses"))
 		l, err := c.Lookup(r.Context(), strings.Split(r.URL.Query().Get("addresses"), ","), "", r.RemoteAddr, true)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusNotFound)
 			return
 		}
 		ctx := store.WithScope(r.Context(), c.Scope(l.Node.UUID))
+		if runs {
+			c.db.Record(ctx, store.Message{From: store.NodeP, To: store.NodeP, Kind: store.Self, Label: store.LabelRunsAgent})
+		}
 		seq := c.db.Record(ctx, store.Message{From: store.NodeP, To: store.API, Kind: store.Request, Label: store.LabelLookup})
 		c.db.Record(ctx, store.Message{From: store.API, To: store.NodeP, Kind: store.Reply, Label: store.LabelPassUUID, ReplyTo: seq})
 		_ = json.NewEncoder(w).Encode(l)
@@ -193,6 +199,14 @@ func testAPI(c *Conductor) http.Handler {
 		reply(nil, nil)
 	})
 	return mux
+}
+
+// runsAgent reports whether a lookup is the first of a boot.
+func runsAgent(c *Conductor, mac string) bool {
+	hw, _ := net.ParseMAC(mac)
+	known, _ := c.index.find(hw)
+	n, err := c.node(known.uuid)
+	return err == nil && n.Agent.Token == ""
 }
 
 // enroll adds the node and its port.
