@@ -4,6 +4,7 @@
 # make bench      measure, beside a peer where there is one (root; about 5 minutes)
 # make lint       gofumpt, vet, staticcheck
 # make images     the tiny test operating system, below .cache/images
+# make images-debian   Debian with cloud-init, which make e2e deploys too where it is built (root; 4 minutes)
 # make clean      remove what was built
 
 export CGO_ENABLED = 0
@@ -34,16 +35,25 @@ lint:
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 
-e2e: all images
+# First of all it says what is missing on this machine.
+e2e:
+	@testdata/need-e2e.sh
+	$(MAKE) all images
 	$(GO) test -count=1 -v -timeout 40m -run 'TestE2E' . -e2e -kernel $(KERNEL) -images $(CACHE)/images
 
 bench: all images
 	$(GO) test -count=1 -v -timeout 15m -run 'TestBench' . -bench-peers -kernel $(KERNEL) -images $(CACHE)/images
 
-images: $(CACHE)/images/tiny.raw
+images: $(CACHE)/images/tiny.sha256
 
-$(CACHE)/images/tiny.raw: testdata/images/build-tiny.sh | $(KERNEL)
+# The checksums are what the builders write last.
+$(CACHE)/images/tiny.sha256: $(addprefix testdata/images/,build-tiny.sh disk.sh tiny-init) | $(KERNEL)
 	testdata/images/build-tiny.sh $(KERNEL) $(CACHE)/images
+
+images-debian: $(CACHE)/images/debian.sha256
+
+$(CACHE)/images/debian.sha256: $(addprefix testdata/images/,build-debian.sh disk.sh debian-marker)
+	testdata/images/build-debian.sh $(CACHE)/images raw.zst
 
 $(KERNEL):
 	testdata/images/fetch-kernel.sh $@
@@ -51,4 +61,4 @@ $(KERNEL):
 clean:
 	rm -rf bin $(AGENT) e2e-artifacts
 
-.PHONY: all test lint e2e bench images clean
+.PHONY: all test lint e2e bench images images-debian clean

@@ -33,6 +33,7 @@ type node struct {
 const (
 	userData     = "#!/bin/sh\necho hello from user data\n"
 	instanceUUID = "0d6f2a5e-1111-4222-8333-444455556666" // in meta_data.json
+	vif          = "5ec3b7a0-2222-4333-8444-555566667777" // the instance's port in the tenant's network
 )
 
 func (n *node) mode() string { return n.machine.Spec().Modes[0] }
@@ -63,15 +64,14 @@ func (n *node) provision(t *testing.T, verb string, more map[string]any, want st
 	n.waitState(t, 15*time.Minute, want)
 }
 
-// startDeploy asks for a deployment, and returns how much the console had said
-// until then.
+// startDeploy asks for a deployment as Nova does, and returns how much the
+// console had said until then.
 func (n *node) startDeploy(t *testing.T, image, host string) (mark int64) {
 	t.Helper()
 	img := n.rack.image(t, image)
-	n.call(t, http.MethodPatch, "/v1/nodes/"+n.name, []map[string]any{
-		{"op": "add", "path": "/instance_info/image_source", "value": img.url},
-		{"op": "add", "path": "/instance_info/image_checksum", "value": img.sha256},
-	}, nil)
+	n.setImage(t, img.url, img.sha256)
+	n.checkValid(t)
+	n.call(t, http.MethodPost, "/v1/nodes/"+n.name+"/vifs", map[string]any{"id": vif}, nil)
 	mark = lab.ConsoleSize(n.machine)
 	n.call(t, http.MethodPut, "/v1/nodes/"+n.name+"/states/provision", map[string]any{
 		"target": "active",
@@ -81,6 +81,29 @@ func (n *node) startDeploy(t *testing.T, image, host string) (mark int64) {
 		},
 	}, nil)
 	return mark
+}
+
+func (n *node) setImage(t *testing.T, url, sum string) {
+	t.Helper()
+	n.call(t, http.MethodPatch, "/v1/nodes/"+n.name, []map[string]any{
+		{"op": "add", "path": "/instance_info/image_source", "value": url},
+		{"op": "add", "path": "/instance_info/image_checksum", "value": sum},
+	}, nil)
+}
+
+// checkValid asks whether the node can be deployed.
+func (n *node) checkValid(t *testing.T) {
+	t.Helper()
+	var got map[string]struct {
+		Result bool
+		Reason string
+	}
+	n.call(t, http.MethodGet, "/v1/nodes/"+n.name+"/validate", nil, &got)
+	for _, kind := range []string{"boot", "deploy", "management", "network", "power"} {
+		if v := got[kind]; !v.Result {
+			t.Fatalf("%s: its %s interface cannot do it: %s", n.name, kind, v.Reason)
+		}
+	}
 }
 
 // deploy writes an image and waits for its operating system to be up.
@@ -203,7 +226,9 @@ type image struct {
 
 func (r *rack) image(t *testing.T, name string) image {
 	t.Helper()
-	f, err := os.Open(filepath.Join(*imageDir, "tiny.sha256"))
+	sums, _, _ := strings.Cut(name, ".")
+	sums += ".sha256"
+	f, err := os.Open(filepath.Join(*imageDir, sums))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +238,7 @@ func (r *rack) image(t *testing.T, name string) image {
 			return image{r.images + name, sum}
 		}
 	}
-	t.Fatalf("no %s in tiny.sha256", name)
+	t.Fatalf("no %s in %s", name, sums)
 	return image{}
 }
 

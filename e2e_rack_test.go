@@ -26,17 +26,18 @@ type rack struct {
 	nodes  []*node
 }
 
-// newRack starts an appliance in a lab of its own, or skips the test.
-func newRack(t *testing.T) *rack {
+// newRack starts an appliance in a lab of its own, or skips the test. Settings
+// are those that differ, as environment variables.
+func newRack(t *testing.T, settings ...string) *rack {
 	t.Helper()
 	if !*e2e {
 		t.Skip("end-to-end tests run with -e2e (make e2e)")
 	}
-	return startRack(t)
+	return startRack(t, settings...)
 }
 
 // startRack starts an appliance in a lab of its own.
-func startRack(t *testing.T) *rack {
+func startRack(t *testing.T, settings ...string) *rack {
 	t.Helper()
 	for _, need := range []string{"bin/bessemer", filepath.Join(*imageDir, "tiny.sha256"), *kernelDir} {
 		if _, err := os.Stat(need); err != nil {
@@ -46,6 +47,7 @@ func startRack(t *testing.T) *rack {
 	r := &rack{t: t, lab: lab.New(t)}
 	r.images = r.lab.ServeFiles(*imageDir)
 	r.app = newAppliance(t, r.lab)
+	r.app.settings = settings
 	r.app.start(t)
 	t.Cleanup(r.keepArtefacts) // before the lab goes
 	return r
@@ -53,12 +55,13 @@ func startRack(t *testing.T) *rack {
 
 // An appliance is the product's binary, as a process in the lab.
 type appliance struct {
-	lab    *lab.Lab
-	dir    string
-	config string
-	url    string
-	client *client.Client
-	proc   *lab.Process
+	lab      *lab.Lab
+	dir      string
+	config   string
+	settings []string // of the environment
+	url      string
+	client   *client.Client
+	proc     *lab.Process
 }
 
 func newAppliance(t *testing.T, l *lab.Lab) *appliance {
@@ -107,7 +110,7 @@ func (a *appliance) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.proc = a.lab.Start("appliance.log", nil, bin, "--config", a.config, "serve")
+	a.proc = a.lab.Start("appliance.log", a.settings, bin, "--config", a.config, "serve")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for !a.ready(ctx) {
@@ -178,17 +181,18 @@ func (r *rack) addUEFI(name string) *node {
 	return r.addRedfish(name, sim.RedfishOptions{RequireETag: true})
 }
 
-// addRedfish is addUEFI with a controller of certain manners.
-func (r *rack) addRedfish(name string, opts sim.RedfishOptions) *node {
+// addRedfish is addUEFI with a controller of certain manners, and with other
+// disks if there are any given.
+func (r *rack) addRedfish(name string, opts sim.RedfishOptions, disks ...sim.Disk) *node {
 	r.t.Helper()
+	if len(disks) == 0 {
+		disks = []sim.Disk{{Bus: sim.NVMe, Size: 6 << 30, Serial: "DISK-U"}, {Bus: sim.VirtioBlk, Size: 5 << 30, Serial: "DISK-OTHER"}}
+	}
 	m := r.lab.Machine(sim.QEMUConfig{Spec: sim.Spec{
 		Name: name, UUID: "16b7275a-4a72-508c-9b1f-0a1b2c3d4e02", Manufacturer: "Bessemer", Model: "UEFI machine", Serial: "SN-UEFI-1",
 		Modes: []string{sim.UEFI},
 		NICs:  []sim.NIC{{MAC: "52:54:00:be:55:02", Model: "virtio-net-pci", NoROM: true}},
-		Disks: []sim.Disk{
-			{Bus: sim.NVMe, Size: 6 << 30, Serial: "DISK-U"},
-			{Bus: sim.VirtioBlk, Size: 5 << 30, Serial: "DISK-OTHER"},
-		},
+		Disks: disks,
 	}})
 	b, _ := r.lab.Redfish(m, opts)
 	ca := filepath.Join(r.lab.Dir, name+"-ca.pem")

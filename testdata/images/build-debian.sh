@@ -1,9 +1,9 @@
 #!/bin/bash
-# build-debian.sh OUTDIR
+# build-debian.sh OUTDIR [FORMAT...]
 #
 # Builds a Debian 12 test image with cloud-init, by debootstrap, in about four
-# minutes: OUTDIR gets debian.raw, .qcow2, .raw.zst, .raw.gz, .raw.xz and
-# debian.sha256. Once cloud-init is done it prints the same line as the tiny
+# minutes: OUTDIR gets debian.raw, the formats asked for (all of qcow2, raw.zst,
+# raw.gz and raw.xz without) and debian.sha256. Once cloud-init is done it prints the same line as the tiny
 # image (debian-marker), so the same tests do for it. Needs root.
 #
 # MIRROR and SUITE are debootstrap's; WORK keeps packages and the tree between
@@ -11,12 +11,15 @@
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 . "$here/disk.sh"
-[ $# -eq 1 ] || { echo "usage: $0 OUTDIR" >&2; exit 2; }
+[ $# -ge 1 ] || { echo "usage: $0 OUTDIR [FORMAT...]" >&2; exit 2; }
 [ "$(id -u)" -eq 0 ] || { echo "$0: debootstrap needs root" >&2; exit 1; }
 need "${disk_tools[@]}" debootstrap:debootstrap depmod:kmod
 
 mkdir -p "$1"
 out=$(realpath "$1")
+shift
+formats=("$@")
+[ $# -gt 0 ] || formats=("${all_formats[@]}")
 if [ -z "${WORK:-}" ]; then
 	WORK=$(mktemp -d)
 	trap 'rm -rf "$WORK"' EXIT
@@ -97,6 +100,6 @@ used=$(du -sm "$tree" | cut -f1)
 make_disk "$out/debian.raw" debianroot $((used * 112 / 100 + 64)) "$tree"
 cd "$out"
 step pack
-pack debian
+pack debian "${formats[@]}"
 step done
 ls -s --block-size=K debian.*

@@ -10,7 +10,7 @@ set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 . "$here/disk.sh"
 [ $# -eq 2 ] || { echo "usage: $0 KERNELDIR OUTDIR" >&2; exit 2; }
-need "${disk_tools[@]}" cpio:cpio depmod:kmod strip:binutils /bin/busybox:busybox-static
+need "${disk_tools[@]}" "${tiny_tools[@]}"
 # An applet that the dynamic package does not have tells which one it is.
 ldd /bin/busybox >/dev/null 2>&1 && { echo "$0: /bin/busybox is not static: install busybox-static" >&2; exit 1; }
 
@@ -58,5 +58,5 @@ C
 make_disk "$work/tiny.raw" tinyroot $(($(du -sm "$tree" | cut -f1) + 4)) "$tree"
 cp --sparse=always "$work/tiny.raw" "$out/tiny.raw"
 cd "$out"
-pack tiny
+pack tiny "${all_formats[@]}"
 ls -s --block-size=K tiny.*

@@ -27,6 +27,7 @@ disk_tools=(
 	/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed:grub-efi-amd64-signed
 	zstd:zstd xz:xz-utils gzip:gzip sha256sum:coreutils
 )
+tiny_tools=(cpio:cpio depmod:kmod strip:binutils /bin/busybox:busybox-static)
 
 mib=1048576
 esp_mib=8 # a script may set it before it calls make_disk
@@ -110,14 +111,23 @@ boot_by_uefi() {
 	dd if="$esp" of="$raw" bs=1M seek=2 conv=notrunc,sparse status=none
 }
 
-# pack NAME makes NAME.qcow2, .raw.zst, .raw.gz, .raw.xz and NAME.sha256 of
-# NAME.raw, in the working directory.
+# pack NAME FORMAT... makes NAME.FORMAT of NAME.raw for each of the formats
+# qcow2, raw.zst, raw.gz and raw.xz, and NAME.sha256 of all, in the working
+# directory.
 pack() {
-	local raw=$1.raw
-	qemu-img convert -c -O qcow2 "$raw" "$1.qcow2" &
-	xz -T1 -1 -k -f "$raw" &
-	zstd -q -f -T2 -6 "$raw" -o "$raw.zst"
-	gzip -4 -k -f "$raw"
-	wait
-	sha256sum "$raw" "$1.qcow2" "$raw".{zst,gz,xz} >"$1.sha256"
+	local name=$1 format
+	shift
+	for format; do
+		case $format in
+		qcow2) qemu-img convert -c -O qcow2 "$name.raw" "$name.qcow2" ;;
+		raw.zst) zstd -q -f -T2 -6 "$name.raw" -o "$name.raw.zst" ;;
+		raw.gz) gzip -4 -k -f "$name.raw" ;;
+		raw.xz) xz -T1 -1 -k -f "$name.raw" ;;
+		*) echo "$0: unknown format $format" >&2 && exit 2 ;;
+		esac
+	done
+	sha256sum "$name.raw" "${@/#/$name.}" >"$name.sha256.new"
+	mv "$name.sha256.new" "$name.sha256"
 }
+
+all_formats=(qcow2 raw.zst raw.gz raw.xz)

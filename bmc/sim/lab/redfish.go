@@ -36,17 +36,21 @@ func (l *Lab) Redfish(m sim.Machine, opts sim.RedfishOptions) (BMC, *sim.Redfish
 	return b, rf
 }
 
-// ServeFiles serves the files of a directory by HTTP on an address of its own
-// on the provisioning network, as an image server does, and returns the URL
-// that their names are put after.
-func (l *Lab) ServeFiles(dir string) string {
+// ServeFiles serves the files of a directory by HTTP, as an image server does,
+// and returns the URL that their names are put after.
+func (l *Lab) ServeFiles(dir string) string { return l.Serve(http.FileServer(http.Dir(dir))) }
+
+// Serve serves HTTP on the image server's address, which is on the
+// provisioning network and not the appliance's, at a port of its own. It
+// returns the URL of /.
+func (l *Lab) Serve(h http.Handler) string {
 	l.t.Helper()
 	l.inside("addr", "replace", netip.PrefixFrom(imageServer, Network.Bits()).String(), "dev", Bridge)
 	lis, err := l.Listen(net.JoinHostPort(imageServer.String(), "0"))
 	if err != nil {
 		l.t.Fatalf("open the image server's socket: %v", err)
 	}
-	s := sim.Serve(lis, http.FileServer(http.Dir(dir)), nil)
+	s := sim.Serve(lis, h, nil)
 	l.t.Cleanup(func() { _ = s.Close() })
 	return "http://" + lis.Addr().String() + "/"
 }
