@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"bessemer/server/conductor"
 	"bessemer/store"
 )
 
@@ -184,7 +185,7 @@ func deletable(n *store.Node) error {
 		return refuse(http.StatusForbidden, "Node %s is protected and can not be undeployed, rebuilt or deleted.", n.UUID)
 	case n.InstanceUUID != "" && !n.Maintenance:
 		return refuse(http.StatusConflict, "Node %s is associated with instance %s.", n.UUID, n.InstanceUUID)
-	case n.Reservation != nil:
+	case held(n):
 		return locked(n)
 	case !n.Maintenance && !slices.Contains(deleteAllowed, n.ProvisionState):
 		return refuse(http.StatusConflict, "Can not delete node %q while it is in provision state %q. Valid provision states to perform deletion are: %q, or set the node into maintenance mode",
@@ -193,13 +194,23 @@ func deletable(n *store.Node) error {
 	return nil
 }
 
+// held says whether a node is locked as Ironic means it. A run keeps its node's
+// lock while it waits for the node; for clients the node is free then, and
+// what they may do is told by its state.
+func held(n *store.Node) bool {
+	return n.Reservation != nil && conductor.RuleOf(n.ProvisionState).Kind != conductor.Wait
+}
+
 func locked(n *store.Node) error {
 	return refuse(http.StatusConflict, "Node %s is locked by host %s, please retry after the current operation is completed.", n.UUID, n.Reservation.Holder)
 }
 
 // removeNode removes a node and what belongs to it. Its runs and messages
-// stay: they are history.
+// stay: they are history. One that waits for the node ends.
 func removeNode(tx *store.Tx, n *store.Node) error {
+	if err := conductor.EndRun(tx, n, store.Aborted, "the node was deleted"); err != nil {
+		return err
+	}
 	var ports []string
 	for p, err := range store.Ports.Where(tx, "node_uuid", n.UUID) {
 		if err != nil {

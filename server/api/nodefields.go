@@ -174,7 +174,7 @@ func stepOrEmpty(s *store.IronicStep) any {
 }
 
 func reservation(n *store.Node) string {
-	if n.Reservation == nil {
+	if !held(n) {
 		return ""
 	}
 	return n.Reservation.Holder

@@ -166,7 +166,7 @@ func updatable(n *store.Node, ops []patchOp, v version) error {
 	case n.ProvisionState == store.Inspecting && v >= 39:
 		return refuse(http.StatusConflict, "Cannot update node %q while it is in state %q.", n.UUID, n.ProvisionState)
 	}
-	if n.Reservation != nil {
+	if held(n) {
 		return locked(n)
 	}
 	return nil

@@ -222,7 +222,7 @@ func portChangeable(n *store.Node, old, p *store.Port, v version) error {
 	switch {
 	case n.ProvisionState == store.Inspecting && v >= 39:
 		return refuse(http.StatusConflict, "Cannot update port %q on %q while it is in state %q.", p.UUID, n.UUID, n.ProvisionState)
-	case n.Reservation != nil:
+	case held(n):
 		return locked(n)
 	case n.Maintenance:
 		return nil
@@ -244,7 +244,7 @@ func deletePort(c *call) error {
 	}
 	err = c.api.db.Update(func(tx *store.Tx) error {
 		n, err := store.Nodes.Get(tx, p.NodeUUID)
-		if err == nil && n.Reservation != nil {
+		if err == nil && held(n) {
 			return locked(n)
 		}
 		vif, _ := p.InternalInfo["tenant_vif_port_id"].(string)

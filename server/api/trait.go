@@ -98,7 +98,7 @@ func (c *call) changeTraits(change func(*store.Node) ([]string, error)) error {
 		if err != nil {
 			return err
 		}
-		if n.Reservation != nil {
+		if held(n) {
 			return locked(n)
 		}
 		traits, err := change(n)

@@ -105,6 +105,7 @@ func (c *Conductor) NodeChanged(node string) {
 	if gone := c.refresh(node); gone {
 		c.config.BMC.Forget(node)
 		c.agents.forget(node)
+		c.interrupt(node) // its run has ended with it
 		return
 	}
 	if n, ok := c.index.get(node); ok {

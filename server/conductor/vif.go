@@ -92,7 +92,7 @@ func (c *Conductor) changeVIFs(node string, change func([]*store.Port) (*store.P
 		if err != nil {
 			return err
 		}
-		if n.Run != 0 {
+		if n.Run != 0 && RuleOf(n.ProvisionState).Kind != Wait {
 			return locked(n)
 		}
 		var ports []*store.Port
