@@ -36,7 +36,8 @@ var updateScripts = flag.Bool("update", false, "rewrite what the scripts in test
 //	begin NAME ARG...       run the program in the background; its output goes
 //	                        to NAME.out and NAME.err
 //	appears PATTERN FILE    wait until such a file matches
-//	interrupt CODE NAME     send it Ctrl-C; it must exit with CODE
+//	ends CODE NAME          wait until it ends, with CODE
+//	interrupt CODE NAME     the same after Ctrl-C
 //	steady FILE             keep the last output without what differs each time
 //	post PATH BODY          send a request to the API as admin
 //	hung                    listen on $HUNG and never answer
@@ -61,7 +62,9 @@ func TestStories(t *testing.T) {
 			e.Setenv("BESSEMER_CONDUCTOR_HOSTNAME", "rack")
 			port, err := freePort()
 			e.Setenv("FREEPORT", strconv.Itoa(port))
-			return err
+			port, err2 := freePort()
+			e.Setenv("APIPORT", strconv.Itoa(port))
+			return errors.Join(err, err2)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve":    serveStory,
@@ -76,6 +79,7 @@ func TestStories(t *testing.T) {
 			"until":     until,
 			"begin":     begin,
 			"appears":   appears,
+			"ends":      ends,
 			"interrupt": interrupt,
 			"steady":    steady,
 			"post":      post,
@@ -163,13 +167,17 @@ func appears(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Fatalf("%s never matched %s:\n%s", args[1], want, ts.ReadFile(args[1]))
 }
 
-func interrupt(ts *testscript.TestScript, _ bool, args []string) {
+func interrupt(ts *testscript.TestScript, neg bool, args []string) {
+	ts.Check(storyOf(ts).others[args[1]].Process.Signal(os.Interrupt))
+	ends(ts, neg, args)
+}
+
+func ends(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := storyOf(ts).others[args[1]]
 	delete(storyOf(ts).others, args[1])
-	ts.Check(cmd.Process.Signal(os.Interrupt))
 	_ = cmd.Wait() // its exit code says it
 	if got := strconv.Itoa(cmd.ProcessState.ExitCode()); got != args[0] {
-		ts.Fatalf("%s: exit code %s, want %s", args[1], got, args[0])
+		ts.Fatalf("%s: exit code %s, want %s\n%s", args[1], got, args[0], ts.ReadFile(args[1]+".err"))
 	}
 }
 

@@ -93,8 +93,8 @@ func commands(types bmc.Types) []*cli.Command {
 	return all
 }
 
-// strict makes unknown flags and sub-commands usage errors everywhere, and the
-// help of all commands alike.
+// strict makes unknown flags and sub-commands and needless arguments usage
+// errors everywhere, and the help of all commands alike.
 func strict(c *cli.Command) {
 	c.OnUsageError = usageError
 	examples(c)
@@ -106,6 +106,9 @@ func strict(c *cli.Command) {
 	for _, s := range c.Subcommands {
 		strict(s)
 	}
+	if c.ArgsUsage == " " {
+		c.Action = noArguments(c.Action)
+	}
 	if len(c.Subcommands) > 0 && c.Action == nil {
 		c.Action = func(ctx *cli.Context) error {
 			if ctx.Args().Present() {
@@ -113,6 +116,15 @@ func strict(c *cli.Command) {
 			}
 			return cli.ShowSubcommandHelp(ctx)
 		}
+	}
+}
+
+func noArguments(action cli.ActionFunc) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if c.Args().Present() {
+			return usagef("%s takes no arguments; got %q", c.Command.HelpName, c.Args().First())
+		}
+		return action(c)
 	}
 }
 

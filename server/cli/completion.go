@@ -47,7 +47,7 @@ complete -o default -F _bessemer bessemer
 	"zsh": `#compdef bessemer
 _bessemer() {
   local -a asked found
-  asked=("${words[@]:0:$((CURRENT-1))}")
+  asked=("${(@)words[1,CURRENT-1]}")
   if [[ "${words[CURRENT]}" == -* ]]; then asked+=("${words[CURRENT]}"); fi
   found=("${(@f)$(${asked} ` + completeFlag + ` 2>/dev/null)}")
   if [[ -n "$found" ]]; then compadd -a found; else _files; fi

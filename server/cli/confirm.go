@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -22,10 +23,18 @@ func confirm(c *cli.Context, question string) error {
 		return nil
 	}
 	fmt.Fprintf(c.App.ErrWriter, "%s [y/N] ", question)
-	answer, _ := bufio.NewReader(os.Stdin).ReadString('\n')
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return nil
+	answers := make(chan string, 1)
+	go func() { // nobody can wait for it: a terminal gives up reading only with the program
+		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+		answers <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case <-c.Context.Done():
+		return errInterrupted
+	case a := <-answers:
+		if a == "y" || a == "yes" {
+			return nil
+		}
 	}
-	return fmt.Errorf("nothing was done")
+	return errors.New("nothing was done")
 }

@@ -26,23 +26,28 @@ func doctorCommand() *cli.Command {
 					grave++
 				}
 			}
-			if done, err := printData(c, findings); done {
+			if done, err := printData(c, findings); err != nil {
 				return err
-			}
-			for _, f := range findings {
-				sign := map[bool]string{true: "✓", false: "!"}[f.Well]
-				if !f.Well && f.Grave {
-					sign = "✗"
-				}
-				fmt.Fprintf(c.App.Writer, "%s %s: %s\n", sign, f.What, printable(f.Says))
-				for line := range strings.Lines(f.Fix) {
-					fmt.Fprintf(c.App.Writer, "    → %s\n", printable(strings.TrimSpace(line)))
-				}
+			} else if !done {
+				printFindings(c, findings)
 			}
 			if grave > 0 {
-				return fmt.Errorf("%s from working", map[bool]string{true: "one thing keeps the appliance", false: fmt.Sprintf("%d things keep the appliance", grave)}[grave == 1])
+				return fmt.Errorf("the appliance cannot work like this: %s to mend, marked ✗", count(grave, "fault"))
 			}
 			return nil
 		},
+	}
+}
+
+func printFindings(c *cli.Context, findings []server.Finding) {
+	for _, f := range findings {
+		sign := map[bool]string{true: "✓", false: "!"}[f.Well]
+		if !f.Well && f.Grave {
+			sign = "✗"
+		}
+		fmt.Fprintf(c.App.Writer, "%s %s: %s\n", sign, f.What, printable(f.Says))
+		for line := range strings.Lines(f.Fix) {
+			fmt.Fprintf(c.App.Writer, "    → %s\n", printable(strings.TrimSpace(line)))
+		}
 	}
 }

@@ -16,18 +16,18 @@ func configDrive(c *cli.Context) (any, error) {
 	meta, parts := map[string]any{}, map[string]any{}
 	if src := c.String("config-drive"); src != "" {
 		if strings.HasPrefix(src, "http://") || strings.HasPrefix(src, "https://") {
-			return src, nil
+			return src, alone(c, src)
 		}
 		raw, err := readAll(src)
 		if err != nil {
 			return nil, fmt.Errorf("--config-drive: %w", err)
 		}
-		if json.Unmarshal(raw, &parts) != nil {
+		if jerr := json.Unmarshal(raw, &parts); jerr != nil {
 			text := strings.TrimSpace(string(raw))
 			if _, err := base64.StdEncoding.DecodeString(text); err != nil {
-				return nil, usagef("--config-drive %s: neither JSON nor base64", src)
+				return nil, usagef("--config-drive %s: neither base64 nor a JSON object: %v", src, jerr)
 			}
-			return text, nil
+			return text, alone(c, src)
 		}
 		if m, ok := parts["meta_data"].(map[string]any); ok {
 			meta = m
@@ -57,6 +57,17 @@ func configDrive(c *cli.Context) (any, error) {
 		return nil, nil
 	}
 	return parts, nil
+}
+
+// alone refuses the flags that say what is in a config drive beside one that
+// is ready.
+func alone(c *cli.Context, src string) error {
+	for _, f := range []string{"hostname", "ssh-key", "user-data"} {
+		if c.IsSet(f) {
+			return usagef("--config-drive %s is ready as it is: --%s cannot be put into it", src, f)
+		}
+	}
+	return nil
 }
 
 func sshKeys(files []string) (map[string]any, error) {

@@ -3,7 +3,6 @@ package cli
 import (
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"net/url"
@@ -122,5 +121,5 @@ func advice(err error) string {
 	if strings.Contains(u.Err.Error(), "HTTP response to HTTPS") {
 		return "; it speaks http, not https"
 	}
-	return fmt.Sprintf("; start one with bessemer serve, or name another with --url URL")
+	return "; start one with bessemer serve, or name another with --url URL"
 }

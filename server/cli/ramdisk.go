@@ -35,7 +35,7 @@ func ramdiskCommand() *cli.Command {
 					}
 					r, err := ramdisk.Open(cfg.Path("ramdisk"))
 					if err != nil {
-						return fmt.Errorf("%w; build one: bessemer ramdisk build", err)
+						return err
 					}
 					return printManifest(c, r.Manifest)
 				},

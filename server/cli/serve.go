@@ -29,9 +29,6 @@ func serveCommand(types bmc.Types) *cli.Command {
 				_, err := io.WriteString(c.App.Writer, configs.Example)
 				return err
 			}
-			if c.Args().Present() {
-				return usagef("serve takes no arguments; got %q", c.Args().First())
-			}
 			cfg, err := loadConfig(c)
 			if err != nil {
 				return err
