@@ -39,6 +39,9 @@ func WriteConfigDrive(d hw.Disk, image []byte) (p Partition, note string, err er
 	if t.Scheme == None {
 		return p, "", fmt.Errorf("%w: the disk has no partition table, so there is no place for it; deploy an image with one, or without a config drive", ErrConfigDrive)
 	}
+	if image, note, err = refit(image, t.SectorSize); err != nil {
+		return p, "", err
+	}
 	p, found, err := t.findConfigDrive(d)
 	if err != nil {
 		return p, "", err
@@ -56,9 +59,6 @@ func WriteConfigDrive(d hw.Disk, image []byte) (p Partition, note string, err er
 	}
 	if err := fill(d, p, t.SectorSize, image); err != nil {
 		return p, "", err
-	}
-	if t.SectorSize > 2048 && isISO(image) {
-		note = fmt.Sprintf("the disk has sectors of %d bytes: Linux cannot mount an ISO 9660 config drive there; give one with a FAT file system", t.SectorSize)
 	}
 	return p, note, nil
 }

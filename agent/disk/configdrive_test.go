@@ -141,17 +141,3 @@ func TestConfigDriveRefused(t *testing.T) {
 		}
 	}
 }
-
-func TestConfigDriveOnLargeSectors(t *testing.T) {
-	d, _ := newDisk(t, 40<<20, 4096)
-	esp := espPart
-	esp.First, esp.Last = 256, 511
-	write(t, d, gptImage(6<<20, 4096, esp))
-	if _, err := Settle(d); err != nil {
-		t.Fatal(err)
-	}
-	p, note, err := WriteConfigDrive(d, fakeISO(40<<10+7))
-	if err != nil || p.Size(4096) != 1<<20 || !strings.Contains(note, "4096") {
-		t.Errorf("got %+v, %q, %v; want 1 MiB and a note (K-02)", p, note, err)
-	}
-}

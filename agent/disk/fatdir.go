@@ -35,9 +35,12 @@ func parseDir(b []byte) []entry {
 	return out
 }
 
+// longPlaces are the offsets of the 13 characters in a long name's entry.
+var longPlaces = []int{1, 3, 5, 7, 9, 14, 16, 18, 20, 22, 24, 28, 30}
+
 func longPart(b []byte) []uint16 {
 	var out []uint16
-	for _, at := range []int{1, 3, 5, 7, 9, 14, 16, 18, 20, 22, 24, 28, 30} {
+	for _, at := range longPlaces {
 		c := binary.LittleEndian.Uint16(b[at:])
 		if c == 0 || c == 0xffff {
 			break
