@@ -103,7 +103,7 @@ func noRoot(match []hint, reasons []string) error {
 	if len(reasons) == 0 {
 		return fmt.Errorf("%w: the machine has no disks (%s)", ErrNoRoot, asked)
 	}
-	return fmt.Errorf("%w (%s); %s", ErrNoRoot, asked, strings.Join(reasons, "; "))
+	return fmt.Errorf("%w (%s); %s; name one in the node's properties/root_device", ErrNoRoot, asked, strings.Join(reasons, "; "))
 }
 
 func reason(best wire.Disk, fit []wire.Disk, match []hint) string {

@@ -128,7 +128,7 @@ func (b *Body) broken(why error) error {
 	if b.id.size >= 0 {
 		of = fmt.Sprintf(" of %d", b.id.size)
 	}
-	return fmt.Errorf("get %s: the connection broke %d times, last after %d%s bytes: %w", shown(b.url), b.fails, b.off, of, why)
+	return fmt.Errorf("get %s: the connection broke %d times, last after %d%s bytes: %w; check the server, and that it has the whole file", shown(b.url), b.fails, b.off, of, why)
 }
 
 // connect asks for what is still missing, trying again as the limits say.

@@ -143,7 +143,7 @@ func (w *writing) verify() error {
 }
 
 func (w *writing) tooSmall(size int64, more string) error {
-	return fmt.Errorf("%w: the image is %s%d bytes (%s), the disk has %d bytes (%s)",
+	return fmt.Errorf("%w: the image is %s%d bytes (%s), the disk has %d bytes (%s); choose a larger disk by a root device hint, or a smaller image",
 		ErrTooSmall, more, size, human(size), w.dst.Size(), human(w.dst.Size()))
 }
 

@@ -34,7 +34,9 @@ func (s *Server) giveAddress(req, resp *dhcpv4.DHCPv4) (*dhcpv4.DHCPv4, bool) {
 func (s *Server) onDiscover(x *exchange, req, resp *dhcpv4.DHCPv4) (*dhcpv4.DHCPv4, bool) {
 	ip, err := s.table.offer(x.client, addr(req.RequestedIPAddress()), time.Now())
 	if err != nil {
-		s.complain("full", "no free address for %s: %s", x.client.key, s.fullAdvice(x.client))
+		advice := s.fullAdvice(x.client)
+		x.refused = "no free address: " + advice
+		s.complain("full", "no free address for %s: %s", x.client.key, advice)
 		return nil, true
 	}
 	s.setLease(resp, ip, s.table.time(x.client))

@@ -189,3 +189,27 @@ func golden(t *testing.T, name, got string) {
 		t.Errorf("%s differs (-want +got), run with -update if that is right:\n%s", path, diff)
 	}
 }
+
+// TestNoAddressIsKnown has a range of one address that another machine has: the
+// node's trace and the booter hear why it gets none.
+func TestNoAddressIsKnown(t *testing.T) {
+	cfg := testConfig()
+	cfg.Last, cfg.Unknown = cfg.First, 0
+	b := newBench(t, cfg)
+	ctx := t.Context()
+	if b.Answer(ctx, message(t, dhcpv4.MessageTypeDiscover, "52:54:00:00:00:09"), portServer) == nil {
+		t.Fatal("no offer from a range with a free address")
+	}
+	if got := b.Answer(ctx, message(t, dhcpv4.MessageTypeDiscover, enrolledMAC), portServer); got != nil {
+		t.Fatalf("an offer from a full range: %v", got)
+	}
+	const why = "no free address: widen dhcp.range, 10.9.0.100-10.9.0.100 is used up"
+	if got := b.booter.last().What; got != "DHCP DISCOVER, left without an answer: "+why {
+		t.Errorf("the booter hears %q", got)
+	}
+	ms := b.rec.Messages()
+	last := ms[len(ms)-1]
+	if last.Kind != store.Reply || last.Outcome != store.Failed || last.Error != why || last.Node != nodeUUID || last.ReplyTo != ms[len(ms)-2].Seq {
+		t.Errorf("the trace ends with %+v", last)
+	}
+}

@@ -21,6 +21,8 @@ type exchange struct {
 	begun  time.Time
 	seq    uint64 // of the recorded request
 	leased bool   // the reply acknowledges an address
+	// refused is why there is no reply, where that is for people to mend.
+	refused string
 }
 
 const (
@@ -59,6 +61,7 @@ func (s *Server) answer(ctx context.Context, req *dhcpv4.DHCPv4, port int) (*dhc
 		}
 	}
 	if resp == nil {
+		s.turnAway(x, req)
 		return nil, x
 	}
 	x.leased = resp.MessageType() == dhcpv4.MessageTypeAck && addr(resp.YourIPAddr).IsValid()
@@ -105,10 +108,7 @@ func (s *Server) askBooter(x *exchange, req *dhcpv4.DHCPv4) {
 	if x.client.mac == nil || t != dhcpv4.MessageTypeDiscover && t != dhcpv4.MessageTypeRequest {
 		return
 	}
-	m := pxe.Machine{
-		MAC: x.client.mac, UUID: x.client.uuid, Arch: x.client.arch,
-		VendorClass: x.client.vendor, UserClass: x.client.user, What: "DHCP " + t.String(),
-	}
+	m := x.client.machine("DHCP " + t.String())
 	if l, ok := s.lease(x.client.key); ok {
 		m.IP = netIP(l)
 	} else if ip := addr(req.ClientIPAddr); ip.IsValid() {
@@ -116,6 +116,27 @@ func (s *Server) askBooter(x *exchange, req *dhcpv4.DHCPv4) {
 	}
 	x.boot = s.booter.Boot(x.ctx, m)
 	x.ctx = store.WithScope(x.ctx, store.Scope{Trace: x.boot.Trace, Node: x.boot.Node, Run: x.boot.Run})
+}
+
+// machine is the client as a booter is told of it.
+func (c client) machine(what string) pxe.Machine {
+	return pxe.Machine{MAC: c.mac, UUID: c.uuid, Arch: c.arch, VendorClass: c.vendor, UserClass: c.user, What: what}
+}
+
+// turnAway makes known why an enrolled machine gets no answer: in its trace, and
+// to the booter, who will be asked why the machine does not boot.
+func (s *Server) turnAway(x *exchange, req *dhcpv4.DHCPv4) {
+	if x.refused == "" || x.boot.Node == "" {
+		return
+	}
+	s.booter.Boot(x.ctx, x.client.machine("DHCP "+req.MessageType().String()+", left without an answer: "+x.refused))
+	if x.seq == 0 {
+		return
+	}
+	s.rec.Record(x.ctx, store.Message{
+		Node: x.boot.Node, From: store.DHCP, To: store.NodeP, Kind: store.Reply, Label: arrows[req.MessageType()], ReplyTo: x.seq,
+		Dur: time.Since(x.begun), Outcome: store.Failed, Error: x.refused,
+	})
 }
 
 func (s *Server) lease(key string) (netip.Addr, bool) {

@@ -269,7 +269,7 @@ func TestAbort(t *testing.T) {
 					return
 				}
 				w.wantState(n, tt.want)
-				if n.LastError != tt.step+": aborted by a request" || n.TargetProvisionState != tt.target || n.Maintenance {
+				if !strings.HasPrefix(n.LastError, tt.step+": aborted by a request") || n.TargetProvisionState != tt.target || n.Maintenance {
 					t.Errorf("node is left as %+v", n)
 				}
 				if w.m.state() != store.PowerOff {
