@@ -76,7 +76,11 @@ func (w watch) wait(c *cli.Context, what string, goal []string) error {
 	if len(goal) > 0 && !slices.Contains(goal, state) {
 		return fmt.Errorf("%s is %s: %s; see: bessemer node trace %s", w.node, state, cell(n["last_error"]), w.node)
 	}
-	say(c, "%s is %s after %s", w.node, state, took(time.Since(begun)))
+	after := ""
+	if d := time.Since(begun); d >= time.Second {
+		after = " after " + took(d)
+	}
+	say(c, "%s is %s%s", w.node, state, after)
 	return nil
 }
 
