@@ -106,7 +106,6 @@ func (s *Server) onDecline(x *exchange, req *dhcpv4.DHCPv4) {
 		s.log.Debug().Str("mac", x.client.key).Stringer("ip", ip).Msg("decline ignored: not this client's address")
 		return
 	}
-	s.log.Warn().Str("mac", x.client.key).Stringer("ip", ip).
-		Msgf("address is used by another machine; not given for %s. Find that machine or change dhcp.range", quarantine)
+	s.complain("decline", "%s says that %s is used by another machine; it is not given for %s. Find that machine or change dhcp.range", x.client.key, ip, quarantine)
 	s.save(l, nil)
 }

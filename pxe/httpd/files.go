@@ -47,7 +47,9 @@ func (h *handler) ramdisk(name, label string) http.HandlerFunc {
 		ctx, boot := h.boot(r.Context(), h.machine(r, "ramdisk "+name))
 		f, err := h.cfg.Ramdisk(name)
 		if err != nil {
-			h.log.Error().Err(err).Msg("no deploy ramdisk to serve; make one with `bessemer ramdisk build`")
+			h.refusal.Do(func() {
+				h.log.Error().Err(err).Msg("no deploy ramdisk to serve; make one with `bessemer ramdisk build`")
+			})
 			http.Error(w, "no ramdisk", http.StatusNotFound)
 			return
 		}
@@ -100,7 +102,9 @@ func (h *handler) file(w http.ResponseWriter, r *http.Request) {
 	f, err := h.cfg.Booter.File(r.Context(), r.PathValue("token"), name)
 	switch {
 	case errors.Is(err, pxe.ErrNoFile), errors.Is(err, fs.ErrNotExist):
-		h.log.Warn().Stringer("from", peer(r)).Str("file", name).Msg("refused: no such file or token")
+		h.refusal.Do(func() {
+			h.log.Warn().Stringer("from", peer(r)).Str("file", name).Msg("refused: no such file or token")
+		})
 		http.Error(w, "no such file", http.StatusNotFound)
 		return
 	case err != nil:

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/time/rate"
 
 	"bessemer/pxe"
 	"bessemer/store"
@@ -53,6 +54,7 @@ type handler struct {
 	cfg     Config
 	log     zerolog.Logger
 	limit   pxe.Limit
+	refusal rate.Sometimes    // bounds the lines about refused requests: anybody can make them by the thousand
 	tags    map[string]string // ETags of the boot programs
 	started time.Time         // modification time of what is in memory
 }
@@ -70,8 +72,9 @@ func New(cfg Config) (http.Handler, error) {
 	}
 	h := &handler{
 		cfg: cfg, log: cfg.Log.With().Str("component", "httpd").Logger(), started: time.Now(),
-		limit: pxe.Limit{Total: maxTransfers, PerSource: maxPerSource, Strangers: maxStrangers},
-		tags:  map[string]string{},
+		limit:   pxe.Limit{Total: maxTransfers, PerSource: maxPerSource, Strangers: maxStrangers},
+		refusal: rate.Sometimes{First: 10, Interval: time.Second},
+		tags:    map[string]string{},
 	}
 	for name, content := range cfg.NBPs {
 		h.tags[name] = tag(content)

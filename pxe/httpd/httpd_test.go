@@ -227,6 +227,18 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
+// Whoever guesses tokens does not fill the log.
+func TestRefusalsDoNotFloodTheLog(t *testing.T) {
+	s := newServer(t)
+	for range 500 {
+		s.do("GET", "/boot/file/guess/image", "10.9.0.200")
+		s.do("GET", "/boot/ipxe/"+mac.String(), "10.9.0.51")
+	}
+	if n := strings.Count(s.log.String(), `"level":"warn"`); n == 0 || n > 100 {
+		t.Errorf("%d warnings for 1000 refused requests", n)
+	}
+}
+
 func TestArrows(t *testing.T) {
 	s := newServer(t)
 	s.do("GET", "/boot/ipxe/"+mac.String(), "10.9.0.50")

@@ -30,8 +30,10 @@ func (h *handler) script(w http.ResponseWriter, r *http.Request) {
 	try, _ := strconv.Atoi(r.URL.Query().Get("try"))
 	ctx, boot := h.boot(r.Context(), m)
 	if !h.mayBoot(r, owner, m.MAC, boot) {
-		h.log.Warn().Stringer("from", peer(r)).Stringer("mac", m.MAC).Stringer("lease", owner).
-			Msg("refused: the boot script of another machine was asked for")
+		h.refusal.Do(func() {
+			h.log.Warn().Stringer("from", peer(r)).Stringer("mac", m.MAC).Stringer("lease", owner).
+				Msg("refused: the boot script of another machine was asked for")
+		})
 		ctx, boot, m.MAC = r.Context(), pxe.Boot{Action: pxe.Retry}, nil
 	}
 	in := scriptInput{Boot: boot, MAC: m.MAC, Base: h.cfg.BaseURL, Args: h.cfg.KernelArgs, Try: try}
