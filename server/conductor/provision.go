@@ -144,7 +144,7 @@ func (c *Conductor) undeploy(ctx context.Context, n *store.Node) error {
 		if err := allowed(n, "deleted"); err != nil {
 			return err
 		}
-		return endRun(tx, n, store.Aborted, "ended by a request to undeploy the node")
+		return EndRun(tx, n, store.Aborted, "ended by a request to undeploy the node")
 	})
 	if err != nil {
 		return err
@@ -153,12 +153,17 @@ func (c *Conductor) undeploy(ctx context.Context, n *store.Node) error {
 	return nil
 }
 
-// endRun ends a node's run, if it has one, on the spot.
-func endRun(tx *store.Tx, n *store.Node, o store.Outcome, why string) error {
+// EndRun ends a node's run, if it has one, on the spot. The caller saves the
+// node and tells the conductor.
+func EndRun(tx *store.Tx, n *store.Node, o store.Outcome, why string) error {
 	if n.Run == 0 {
 		return nil
 	}
 	r, err := store.Runs.Get(tx, store.RunKey(n.Run))
+	if errors.Is(err, store.ErrNotFound) {
+		n.Run, n.Reservation, n.TargetPowerState = 0, nil, ""
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -168,7 +173,7 @@ func endRun(tx *store.Tx, n *store.Node, o store.Outcome, why string) error {
 			r.Steps[i].Outcome, r.Steps[i].Ended = o, r.Ended
 		}
 	}
-	n.Run, n.Reservation = 0, nil
+	n.Run, n.Reservation, n.TargetPowerState = 0, nil, ""
 	return store.Runs.Put(tx, r)
 }
 
