@@ -73,7 +73,8 @@ type Reservation struct {
 	Holder  string    `json:"holder"` // the conductor's host name, as Ironic shows it
 	Why     string    `json:"why"`    // "deploy", "power on", ...
 	Since   time.Time `json:"since"`
-	Expires time.Time `json:"expires,omitzero"` // zero: as long as the node's run lasts
+	Expires time.Time `json:"expires,omitzero"`  // zero: as long as the node's run lasts
+	Process string    `json:"process,omitempty"` // which start of the appliance took it
 }
 
 // Agent is what is known of the ramdisk agent that runs on a node now. It is

@@ -131,7 +131,7 @@ func (t *Task) working(what string, p *wire.Progress) error {
 // grain is the time between two polls: short at first, since small things
 // are done soon; an agent that is done sends a heartbeat at once anyhow.
 func (t *Task) grain() time.Duration {
-	since := time.Since(t.begun())
+	since := time.Since(t.live.begun)
 	switch {
 	case since < time.Second:
 		return 200 * time.Millisecond
@@ -141,20 +141,12 @@ func (t *Task) grain() time.Duration {
 	return 2 * time.Second
 }
 
-func (t *Task) begun() time.Time {
-	for _, s := range t.Run.Steps {
-		if s.Name == t.step.Name {
-			return s.Started
-		}
-	}
-	return time.Now()
-}
-
 // silent makes a failure of an agent that does not answer and has sent no
 // heartbeat for too long: the machine has gone down.
 func (t *Task) silent(err error) error {
 	last := t.Node.Agent.LastHeartbeat
-	if limit := t.Limits().Heartbeat; !last.IsZero() && time.Since(last) > limit && time.Since(t.c.born) > limit {
+	heard := later(t.c.index.lastSeen(t.Node.UUID).beat, t.c.born)
+	if !last.IsZero() && time.Since(heard) > t.Limits().Heartbeat {
 		return final(fmt.Errorf("the agent has gone: no heartbeat since %s (%s), and %w; look at the node's console",
 			last.UTC().Format(time.RFC3339), ago(last), err))
 	}

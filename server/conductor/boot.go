@@ -115,7 +115,7 @@ func (c *Conductor) recallSightings(r *store.Run) {
 	}
 	for _, m := range ms {
 		if m.Run == r.ID && m.From == store.NodeP {
-			c.index.recall(r.Node, m.Label, m.Time)
+			c.index.recall(r.Node, m.Label, earlier(m.Time, c.born)) // the time of day may have been set back
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (c *Conductor) withLock(node, why string, fn func(*store.Node) error) error
 			return locked(n)
 		}
 		now := time.Now()
-		n.Reservation = &store.Reservation{Holder: c.config.Hostname, Why: why, Since: now, Expires: now.Add(c.config.Timeouts.Step)}
+		n.Reservation = &store.Reservation{Holder: c.config.Hostname, Why: why, Since: now, Expires: now.Add(c.config.Timeouts.Step), Process: c.process}
 		held = n
 		return store.Nodes.Put(tx, n)
 	})

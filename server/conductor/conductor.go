@@ -26,12 +26,14 @@ type Conductor struct {
 	index     *index
 	agents    *agents
 	found     *discovery
-	loaded    error     // what went wrong when the index was first read
-	born      time.Time // what is older was left by another process
+	loaded    error // what went wrong when the index was first read
+	born      time.Time
+	process   string // tells our locks from those that a killed process left
 
 	mu      sync.Mutex
 	timers  map[string]*time.Timer        // wake-ups, by node
 	cancels map[string]context.CancelFunc // of the step that runs now, by node
+	lives   map[string]*liveStep          // by node
 
 	// crash is called at the points between which the journal must hold
 	// together; tests die there.
@@ -57,7 +59,8 @@ func New(c Config) *Conductor {
 		timers:    map[string]*time.Timer{},
 		cancels:   map[string]context.CancelFunc{},
 		crash:     func(string, string) {},
-		born:      time.Now(),
+		lives:     map[string]*liveStep{},
+		born:      time.Now(), process: newToken()[:12],
 	}
 	for _, w := range allWorkflows {
 		cond.workflows[w.Name] = w
@@ -106,6 +109,7 @@ func (c *Conductor) NodeChanged(node string) {
 		c.config.BMC.Forget(node)
 		c.agents.forget(node)
 		c.interrupt(node) // its run has ended with it
+		c.forgetLive(node)
 		return
 	}
 	if n, ok := c.index.get(node); ok {

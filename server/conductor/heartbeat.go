@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"bessemer/agent/wire"
-	"bessemer/pxe"
 	"bessemer/store"
 )
 
@@ -46,7 +45,7 @@ func (c *Conductor) Heartbeat(ctx context.Context, node, peer string, h wire.Hea
 	if err != nil {
 		return err
 	}
-	c.index.saw(uuid, "heartbeat", pxe.NoArch)
+	c.index.note(uuid, "heartbeat", func(s *sighting) { s.beat = s.At })
 	ctx = store.WithScope(ctx, c.Scope(uuid))
 	c.db.Record(ctx, store.Message{From: store.API, To: store.Conductor, Kind: store.Cast, Label: store.LabelHeartbeat})
 	c.queue.add(uuid)

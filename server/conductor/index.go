@@ -41,6 +41,9 @@ type sighting struct {
 	What string
 	At   time.Time
 	mode string // boot mode of its firmware, as far as it has said
+
+	claimed time.Time // when the agent's token was given
+	beat    time.Time // of the last heartbeat
 }
 
 func newIndex() *index {
@@ -175,6 +178,14 @@ func (x *index) get(uuid string) (bootNode, bool) {
 
 // saw notes that something was heard of a node.
 func (x *index) saw(uuid, what string, arch pxe.Arch) {
+	x.note(uuid, what, func(s *sighting) {
+		if m := modeOf(arch); m != "" {
+			s.mode = m
+		}
+	})
+}
+
+func (x *index) note(uuid, what string, more func(*sighting)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	s := x.seen[uuid]
@@ -183,9 +194,7 @@ func (x *index) saw(uuid, what string, arch pxe.Arch) {
 		x.seen[uuid] = s
 	}
 	s.What, s.At = what, time.Now()
-	if m := modeOf(arch); m != "" {
-		s.mode = m
-	}
+	more(s)
 }
 
 func (x *index) lastSeen(uuid string) sighting {

@@ -18,12 +18,14 @@ func (c *Conductor) begin(ctx context.Context, t *Task) {
 		i = len(t.Run.Steps) - 1
 	}
 	s := &t.Run.Steps[i]
-	if s.Outcome == store.Running && !s.Started.IsZero() {
-		return // it was waiting
+	if s.Outcome == store.Running && !s.Started.IsZero() { // it was waiting
+		c.show(t, *s)
+		return
 	}
 	s.Outcome, s.Error, s.Ended = store.Running, "", time.Time{}
 	s.Started = time.Now()
 	s.Attempts++
+	c.show(t, *s)
 	c.db.Record(ctx, store.Message{
 		From: store.Conductor, To: store.Conductor, Kind: store.StepKind, Label: store.LabelStepBegun,
 		Outcome: store.Running, Attempt: t.Run.Attempt, Detail: map[string]any{"step": t.step.Name, "workflow": t.w.Name},
@@ -41,6 +43,7 @@ func (c *Conductor) endStep(ctx context.Context, t *Task, o store.Outcome, err e
 	if err != nil {
 		s.Error = t.redact(err.Error())
 	}
+	c.show(t, *s)
 	c.db.Record(ctx, store.Message{
 		From: store.Conductor, To: store.Conductor, Kind: store.StepKind, Label: store.LabelStepEnded,
 		Outcome: o, Attempt: t.Run.Attempt, Error: s.Error, Dur: s.Ended.Sub(s.Started),
@@ -163,6 +166,7 @@ func (c *Conductor) finish(ctx context.Context, t *Task) error {
 		return err
 	}
 	t.saved()
+	c.forgetLive(t.Node.UUID)
 	c.log.Info().Str("node", t.Node.UUID).Uint64("run", t.Run.ID).Str("workflow", t.w.Name).
 		Str("outcome", string(t.Run.Outcome)).Str("state", string(to)).Msg("run ended")
 	c.stateChanged(ctx, t.Node.UUID, from, to)

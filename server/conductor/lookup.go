@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"bessemer/agent/wire"
-	"bessemer/pxe"
 	"bessemer/store"
 )
 
@@ -45,7 +44,11 @@ func (c *Conductor) Lookup(ctx context.Context, macs []string, uuid, peer string
 	if err != nil {
 		return r, err
 	}
-	c.index.saw(node.UUID, "lookup", pxe.NoArch)
+	c.index.note(node.UUID, "lookup", func(s *sighting) {
+		if token != maskedToken {
+			s.claimed = s.At
+		}
+	})
 	if token == maskedToken && wantToken {
 		c.log.Warn().Str("node", node.UUID).Str("peer", peer).Str("first", node.Agent.Address).
 			Msg("second lookup in one boot: the agent was started twice, or another machine pretends to be this node")

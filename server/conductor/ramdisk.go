@@ -24,16 +24,11 @@ func awaitAgent(_ context.Context, t *Task) error {
 		}
 		return nil
 	}
-	since, limit := boot.BootedAt, t.Limits().Boot
+	// After a restart all is given its time anew: it may have called in vain.
 	seen := t.c.index.lastSeen(t.Node.UUID)
-	if seen.At.After(since) {
-		since = seen.At
-	}
+	since, limit := later(seen.At, t.live.begun), t.Limits().Boot
 	if t.Node.Agent.Token != "" {
-		since, limit = t.Node.Agent.Since, t.Limits().Claim
-	}
-	if since.Before(t.c.born) { // it may have called in vain
-		since = t.c.born
+		since, limit = later(seen.claimed, t.live.begun), t.Limits().Claim
 	}
 	if idle := time.Since(since); idle < limit {
 		return pause(awaited(seen, boot.BootedAt), limit-idle)
@@ -42,6 +37,20 @@ func awaitAgent(_ context.Context, t *Task) error {
 		return final(fmt.Errorf("the ramdisk has not called, after %d starts of the node; %s", boot.Boots, t.c.lastSeen(t)))
 	}
 	return back("power-off")
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // awaited says what a starting machine is expected to do next.

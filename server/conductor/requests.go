@@ -93,5 +93,8 @@ type API interface {
 	// ports: cached controllers, boot answers and reservations follow.
 	NodeChanged(node string)
 	Explain(ctx context.Context, node string) (Explanation, error)
+	// RunningStep returns the step that runs on a node now, and its run. It
+	// knows of it as soon as it begins; the stored run when it is saved next.
+	RunningStep(node string) (run uint64, s store.RunStep, ok bool)
 	Hostname() string
 }

@@ -16,22 +16,20 @@ import (
 func (c *Conductor) resume(ctx context.Context) error {
 	var open []*store.Run
 	err := c.db.Update(func(tx *store.Tx) (err error) {
-		if open, err = openRuns(tx); err != nil {
+		if open, err = c.openRuns(tx); err != nil {
 			return err
 		}
-		return c.clearLocks(tx, open)
+		return c.clearLocks(tx)
 	})
 	if err != nil {
 		return err
 	}
 	for _, r := range open {
-		if r.Started.Before(c.born) {
-			c.db.Record(ctx, store.Message{
-				Trace: r.Trace, Node: r.Node, Run: r.ID, Step: r.Step,
-				From: store.Conductor, To: store.Conductor, Kind: store.Divider, Label: store.LabelRestarted,
-			})
-			c.recallSightings(r)
-		}
+		c.db.Record(ctx, store.Message{
+			Trace: r.Trace, Node: r.Node, Run: r.ID, Step: r.Step,
+			From: store.Conductor, To: store.Conductor, Kind: store.Divider, Label: store.LabelRestarted,
+		})
+		c.recallSightings(r)
 		c.queue.add(r.Node)
 	}
 	if len(open) > 0 {
@@ -40,9 +38,9 @@ func (c *Conductor) resume(ctx context.Context) error {
 	return nil
 }
 
-// openRuns returns the unfinished runs that are their node's, and ends those
-// that are not: their nodes were deleted.
-func openRuns(tx *store.Tx) (open []*store.Run, err error) {
+// openRuns returns the unfinished runs that an earlier process has left, and
+// ends those that are no node's: the node was deleted.
+func (c *Conductor) openRuns(tx *store.Tx) (open []*store.Run, err error) {
 	var lost []*store.Run
 	for r, err := range store.Runs.Where(tx, "open", "yes") {
 		if err != nil {
@@ -51,16 +49,12 @@ func openRuns(tx *store.Tx) (open []*store.Run, err error) {
 		n, err := store.Nodes.Get(tx, r.Node)
 		switch {
 		case err == nil && n.Run == r.ID:
-			r.Deadline = time.Time{} // nobody has listened meanwhile: the step gets its time anew
-			open = append(open, r)
+			if !c.ours(n) {
+				open = append(open, r)
+			}
 		case err == nil || errors.Is(err, store.ErrNotFound):
 			lost = append(lost, r)
 		default:
-			return nil, err
-		}
-	}
-	for _, r := range open {
-		if err := store.Runs.Put(tx, r); err != nil {
 			return nil, err
 		}
 	}
@@ -73,20 +67,24 @@ func openRuns(tx *store.Tx) (open []*store.Run, err error) {
 	return open, nil
 }
 
+// ours says whether a node's lock was taken by this process.
+func (c *Conductor) ours(n *store.Node) bool {
+	return n.Reservation != nil && n.Reservation.Process == c.process
+}
+
 // clearLocks frees nodes that are locked, or in a busy state, without a run.
-// There is one process per store, so whoever held them is dead.
-func (c *Conductor) clearLocks(tx *store.Tx, open []*store.Run) error {
-	running := map[uint64]bool{}
-	for _, r := range open {
-		running[r.ID] = true
-	}
+// There is one process per store, so whoever else held them is dead.
+func (c *Conductor) clearLocks(tx *store.Tx) error {
 	var stuck []*store.Node
 	for n, err := range store.Nodes.All(tx) {
 		if err != nil {
 			return err
 		}
-		held := n.Reservation != nil && n.Reservation.Since.Before(c.born)
-		if !running[n.Run] && (n.Run != 0 || held || isTransient(n.ProvisionState)) {
+		running, err := isOpen(tx, n.Run)
+		if err != nil {
+			return err
+		}
+		if !running && !c.ours(n) && (n.Run != 0 || n.Reservation != nil || isTransient(n.ProvisionState)) {
 			stuck = append(stuck, n)
 		}
 	}
@@ -102,6 +100,18 @@ func (c *Conductor) clearLocks(tx *store.Tx, open []*store.Run) error {
 		}
 	}
 	return nil
+}
+
+// isOpen reports whether a run is there and goes on.
+func isOpen(tx *store.Tx, id uint64) (bool, error) {
+	if id == 0 {
+		return false, nil
+	}
+	r, err := store.Runs.Get(tx, store.RunKey(id))
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && r.Outcome == store.Running, err
 }
 
 // isTransient reports whether a run must bring a node out of state s.

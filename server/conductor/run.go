@@ -39,7 +39,8 @@ func (c *Conductor) once(ctx context.Context, node string) (again bool, err erro
 	}
 	ctx, cancel := context.WithCancel(c.scope(ctx, t))
 	defer cancel()
-	if wait := time.Until(t.Run.WakeAt); t.Run.Attempt > 0 && wait > 0 && !t.tidying {
+	t.live = c.live(t)
+	if wait := time.Until(t.live.again); wait > 0 {
 		c.wakeIn(node, wait) // heard from in the pause between two tries
 		return false, nil
 	}
@@ -143,10 +144,11 @@ func (c *Conductor) paused(ctx context.Context, t *Task, p *pauseError) (again b
 	if t.step.Within == nil {
 		return c.failed(ctx, t, final(fmt.Errorf("%s, which this step may not do; please report this", p)))
 	}
-	if t.Run.Deadline.IsZero() {
-		t.Run.Deadline = time.Now().Add(t.step.Within(&c.config.Timeouts))
+	if t.Run.Deadline.IsZero() || t.live.until.IsZero() {
+		t.live.until = time.Now().Add(t.step.Within(&c.config.Timeouts))
+		t.Run.Deadline = t.live.until
 	}
-	left := time.Until(t.Run.Deadline)
+	left := time.Until(t.live.until)
 	if left <= 0 {
 		return c.failed(ctx, t, final(c.timedOut(t, p)))
 	}
@@ -177,7 +179,8 @@ func (c *Conductor) failed(ctx context.Context, t *Task, err error) (again bool,
 	var f finalError
 	if t.Run.Attempt+1 < t.step.Tries && !errors.As(err, &f) {
 		wait := c.config.Timeouts.Backoff << t.Run.Attempt
-		t.Run.WakeAt = time.Now().Add(wait)
+		t.live.again = time.Now().Add(wait)
+		t.Run.WakeAt = t.live.again
 		t.Run.WaitingFor = fmt.Sprintf("another try, after: %s", t.redact(err.Error()))
 		if err := c.save(ctx, t, func(r *store.Run) { r.Attempt++ }); err != nil {
 			return errors.Is(err, errStale), ignoreStale(err)

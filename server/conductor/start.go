@@ -28,7 +28,7 @@ func (c *Conductor) start(tx *store.Tx, n *store.Node, w *Workflow, trace string
 		Step: w.Steps[0].Name, Started: now, Outcome: store.Running,
 	}
 	n.Run = id
-	n.Reservation = &store.Reservation{Holder: c.config.Hostname, Why: w.Name, Since: now}
+	n.Reservation = &store.Reservation{Holder: c.config.Hostname, Why: w.Name, Since: now, Process: c.process}
 	n.LastError, n.CleanStep, n.UpdatedAt = "", nil, now
 	if w.Running != "" {
 		n.ProvisionState, n.TargetProvisionState, n.ProvisionUpdatedAt = w.Running, w.Target, now

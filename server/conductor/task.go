@@ -20,6 +20,7 @@ type Task struct {
 	c       *Conductor
 	w       *Workflow
 	step    *Step
+	live    *liveStep
 	tidying bool
 	was     journal
 	changes []func(*store.Node)

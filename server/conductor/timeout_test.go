@@ -185,9 +185,13 @@ func deployToWrite(t *testing.T, w *world, p *pipeAgent) (token string) {
 	return l.Config.AgentToken
 }
 
+func heartbeatOf(token string) wire.Heartbeat {
+	return wire.Heartbeat{CallbackURL: "http://192.0.2.7:9999", AgentToken: token}
+}
+
 func (w *world) heartbeat(token string) {
 	w.t.Helper()
-	err := w.Heartbeat(w.t.Context(), testNode, "192.0.2.7:4000", wire.Heartbeat{CallbackURL: "http://192.0.2.7:9999", AgentToken: token})
+	err := w.Heartbeat(w.t.Context(), testNode, "192.0.2.7:4000", heartbeatOf(token))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -235,7 +239,7 @@ func TestAWriteThatStandsStill(t *testing.T) {
 		}
 		for range 16 {
 			w.after(2 * time.Minute)
-			_ = w.Heartbeat(t.Context(), testNode, "192.0.2.7:4000", wire.Heartbeat{CallbackURL: "http://192.0.2.7:9999", AgentToken: token})
+			_ = w.Heartbeat(t.Context(), testNode, "192.0.2.7:4000", heartbeatOf(token))
 		}
 		n = w.get()
 		w.wantState(n, store.DeployFailed)
