@@ -49,7 +49,7 @@ func (db *DB) LastNodeMessages(node string, n int) ([]Message, error) {
 		}
 	}
 	err := db.View(func(tx *Tx) error {
-		for m, err := range Messages.whereBack(tx, "node", node, messageKey(upto)) {
+		for m, err := range Messages.WhereBack(tx, "node", node, messageKey(upto)) {
 			if err != nil || len(ms) >= n {
 				return err
 			}

@@ -68,7 +68,7 @@ func prune[T any](ctx context.Context, db *DB, t *Table[T], drop func(*T) bool) 
 func pruneStep[T any](db *DB, t *Table[T], end string, drop func(*T) bool) (next string, doomed []string, err error) {
 	err = db.View(func(tx *Tx) error {
 		n := 0
-		for v, err := range t.back(tx, end) {
+		for v, err := range t.Back(tx, end) {
 			if err != nil {
 				return err
 			}

@@ -98,10 +98,13 @@ func (t *Table[T]) WhereFrom(tx *Tx, index, value, start string) iter.Seq2[*T, e
 	return t.indexed(tx, len(prefix), tx.tx.Scan(prefix, t.indexKey(index, value, start)))
 }
 
-// whereBack yields the records that have the value in an index and whose key
-// comes before end, in reverse key order.
-func (t *Table[T]) whereBack(tx *Tx, index, value, end string) iter.Seq2[*T, error] {
+// WhereBack yields the records that have the value in an index and whose key
+// comes before end, in reverse key order; an empty end is the end.
+func (t *Table[T]) WhereBack(tx *Tx, index, value, end string) iter.Seq2[*T, error] {
 	prefix := t.indexKey(index, value, "")
+	if end == "" {
+		return t.indexed(tx, len(prefix), tx.tx.ScanBack(prefix, nil))
+	}
 	return t.indexed(tx, len(prefix), tx.tx.ScanBack(prefix, t.indexKey(index, value, end)))
 }
 
@@ -134,9 +137,9 @@ func (t *Table[T]) From(tx *Tx, start string) iter.Seq2[*T, error] {
 	return t.scanned(tx, tx.tx.Scan(t.recordKey(""), t.recordKey(start)))
 }
 
-// back yields the records whose key comes before end, newest key first; an
+// Back yields the records whose key comes before end, newest key first; an
 // empty end is the end of the table.
-func (t *Table[T]) back(tx *Tx, end string) iter.Seq2[*T, error] {
+func (t *Table[T]) Back(tx *Tx, end string) iter.Seq2[*T, error] {
 	if end == "" {
 		return t.scanned(tx, tx.tx.ScanBack(t.recordKey(""), nil))
 	}

@@ -28,6 +28,8 @@ type fakeConductor struct {
 	asked   []conductor.ProvisionRequest
 	fail    error // what every call returns, if set
 	boom    bool  // panic instead
+	runs    uint64
+	step    store.RunStep // runs now in run runs
 }
 
 func newFakeConductor(db *store.DB) *fakeConductor {
@@ -258,6 +260,12 @@ func (f *fakeConductor) NodeChanged(node string) {
 
 func (f *fakeConductor) Explain(ctx context.Context, node string) (conductor.Explanation, error) {
 	return conductor.Explanation{State: store.Enroll, Doing: "Nothing.", Next: []string{"bessemer node manage " + node}}, f.failure()
+}
+
+func (f *fakeConductor) RunningStep(string) (uint64, store.RunStep, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.runs, f.step, f.runs != 0
 }
 
 func (f *fakeConductor) Hostname() string { return "refhost" }

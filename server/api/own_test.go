@@ -55,6 +55,31 @@ func TestRuns(t *testing.T) {
 	}
 }
 
+// What runs now shows in a run before it is saved.
+func TestRunningStep(t *testing.T) {
+	g := newRig(t, "none")
+	id := g.node("n1")
+	g.run(store.Run{
+		ID: 3, Node: id, Trace: store.NewTrace(), Workflow: "deploy", Step: "reboot", Outcome: store.Running, Started: ago(time.Minute),
+		Steps:      []store.RunStep{{Name: "power-off", Outcome: store.OK}, {Name: "reboot", Outcome: store.Failed, Attempts: 1, Error: "get http://u:hush@x/"}},
+		WaitingFor: "another try, after: get http://u:hush@x/",
+	})
+	g.fake.runs, g.fake.step = 3, store.RunStep{Name: "reboot", Outcome: store.Running, Attempts: 2, Started: ago(time.Second)}
+	for _, path := range []string{"/api/v1/runs", "/api/v1/runs?outcome=running", "/api/v1/runs?node=n1", "/api/v1/runs/3", "/api/v1/nodes/n1/trace"} {
+		a := g.must(200, "", "GET", path, "")
+		if strings.Contains(a.body, "hush") {
+			t.Errorf("%s shows a password: %s", path, a.body)
+		}
+		if n := strings.Count(a.body, `"name":"reboot","outcome":"running","attempts":2`); n != 1 {
+			t.Errorf("%s: the running step shows %d times: %s", path, n, a.body)
+		}
+	}
+	g.fake.step.Name = "power-off" // it has ended, the next is not begun yet
+	if a := g.must(200, "", "GET", "/api/v1/runs/3", ""); strings.Contains(a.body, `"outcome":"running","attempts":2`) {
+		t.Errorf("a step that has ended runs: %s", a.body)
+	}
+}
+
 // A run's trace has the client's calls that prepared it, not those that
 // prepared the run before.
 func TestTraceOfARun(t *testing.T) {

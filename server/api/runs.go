@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"iter"
 	"net/http"
 	"slices"
 	"strconv"
@@ -10,12 +11,32 @@ import (
 )
 
 // runView is a run without what steps keep for themselves: arguments and data
-// may hold secrets, and a stack is for the log.
-func runView(r *store.Run) *store.Run {
+// may hold secrets, and a stack is for the log. The step that runs now is
+// shown although it is not saved yet.
+func (c *call) runView(r *store.Run) *store.Run {
 	v := *r
 	v.Args, v.Data, v.Ramdisk, v.Stack = nil, nil, nil, ""
-	v.Error = maskURL(v.Error)
+	v.Error, v.WaitingFor = maskURL(v.Error), maskURL(v.WaitingFor)
+	if id, s, ok := c.api.conductor.RunningStep(r.Node); ok && id == r.ID && s.Name == r.Step {
+		v.Steps = withStep(v.Steps, s)
+	}
+	v.Steps = slices.Clone(v.Steps)
+	for i := range v.Steps {
+		v.Steps[i].Error = maskURL(v.Steps[i].Error)
+	}
 	return &v
+}
+
+// withStep returns steps with s in the place of the one of its name, or at
+// the end.
+func withStep(steps []store.RunStep, s store.RunStep) []store.RunStep {
+	steps = slices.Clone(steps)
+	i := slices.IndexFunc(steps, func(o store.RunStep) bool { return o.Name == s.Name })
+	if i < 0 {
+		return append(steps, s)
+	}
+	steps[i] = s
+	return steps
 }
 
 // listRuns lists runs, the newest first; ?node= those of one node, ?outcome=
@@ -32,50 +53,68 @@ func listRuns(c *call) error {
 	if err != nil {
 		return err
 	}
+	q := runQuery{before: uint64(before), limit: max(1, min(limit, maxLimit))}
 	outcome, _ := c.param("outcome")
-	keep := func(r *store.Run) bool {
-		return (outcome == "" || string(r.Outcome) == outcome) && (before == 0 || r.ID < uint64(before))
+	q.outcome = store.Outcome(outcome)
+	if ident, ok := c.param("node"); ok {
+		n, err := c.findNode(ident)
+		if err != nil {
+			return err
+		}
+		q.node = n.UUID
 	}
-	runs, err := c.runs(keep)
+	runs, err := c.runs(q)
 	if err != nil {
 		return err
 	}
-	slices.Reverse(runs)
-	runs = runs[:min(len(runs), max(1, min(limit, maxLimit)))]
 	for i, r := range runs {
-		runs[i] = runView(r)
+		runs[i] = c.runView(r)
 	}
 	c.json(http.StatusOK, map[string]any{"runs": orNoneOf(runs)})
 	return nil
 }
 
-// runs are all runs, or those of the node that ?node= names, in order.
-func (c *call) runs(keep func(*store.Run) bool) ([]*store.Run, error) {
-	ident, ok := c.param("node")
-	if !ok {
-		return collect(c, store.Runs, keep)
-	}
-	n, err := c.findNode(ident)
-	if err != nil {
-		return nil, err
-	}
-	return c.runsOf(n.UUID, keep)
+// A runQuery says which runs are wanted; zero values want all.
+type runQuery struct {
+	node    string // UUID
+	outcome store.Outcome
+	before  uint64
+	limit   int
 }
 
-func (c *call) runsOf(node string, keep func(*store.Run) bool) ([]*store.Run, error) {
+// runs are the runs that are asked for, the newest first.
+func (c *call) runs(q runQuery) ([]*store.Run, error) {
 	var runs []*store.Run
 	err := c.api.db.View(func(tx *store.Tx) error {
-		for r, err := range store.Runs.Where(tx, "node", node) {
+		for r, err := range q.scan(tx) {
 			if err != nil {
 				return err
 			}
-			if keep == nil || keep(r) {
+			if (q.outcome == "" || r.Outcome == q.outcome) && (q.node == "" || r.Node == q.node) {
 				runs = append(runs, r)
+			}
+			if q.limit > 0 && len(runs) == q.limit {
+				break
 			}
 		}
 		return nil
 	})
 	return runs, err
+}
+
+// scan yields no more runs than it must: there may be many old ones.
+func (q runQuery) scan(tx *store.Tx) iter.Seq2[*store.Run, error] {
+	end := ""
+	if q.before > 0 {
+		end = store.RunKey(q.before)
+	}
+	switch {
+	case q.node != "":
+		return store.Runs.WhereBack(tx, "node", q.node, end)
+	case q.outcome == store.Running:
+		return store.Runs.WhereBack(tx, "open", "yes", end)
+	}
+	return store.Runs.Back(tx, end)
 }
 
 func orNoneOf[T any](s []T) []T {
@@ -106,7 +145,7 @@ func showRun(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.json(http.StatusOK, runView(r))
+	c.json(http.StatusOK, c.runView(r))
 	return nil
 }
 

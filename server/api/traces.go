@@ -43,7 +43,7 @@ func (c *call) showLatest(node string) error {
 	if err != nil {
 		return err
 	}
-	runs, err := c.runsOf(n.UUID, nil)
+	runs, err := c.runs(runQuery{node: n.UUID, limit: 1})
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (c *call) showLatest(node string) error {
 		}
 		return c.writeTrace(nil, ms)
 	}
-	return c.showRunTrace(runs[len(runs)-1])
+	return c.showRunTrace(runs[0])
 }
 
 func (c *call) showTraceByID(id string) error {
@@ -87,13 +87,13 @@ func (c *call) showTraceByID(id string) error {
 // showRunTrace shows a run with what a client did to prepare it: its calls on
 // the node since the run before, which were made before this run existed.
 func (c *call) showRunTrace(r *store.Run) error {
-	before, err := c.runsOf(r.Node, func(o *store.Run) bool { return o.ID < r.ID })
+	before, err := c.runs(runQuery{node: r.Node, before: r.ID, limit: 1})
 	if err != nil {
 		return err
 	}
 	var last *store.Run
 	if len(before) > 0 {
-		last = before[len(before)-1]
+		last = before[0]
 	}
 	ms, err := c.api.db.NodeMessages(r.Node, 0, 0)
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *call) writeTrace(r *store.Run, ms []store.Message) error {
 	if !ok {
 		out := map[string]any{"messages": orNoneOf(ms)}
 		if r != nil {
-			out["run"], out["trace"], out["node"] = runView(r), r.Trace, r.Node
+			out["run"], out["trace"], out["node"] = c.runView(r), r.Trace, r.Node
 		}
 		c.json(http.StatusOK, out)
 		return nil
