@@ -17,7 +17,7 @@ type conductorView struct {
 }
 
 var conductors = &resource[conductorView]{
-	plural: "conductors", fieldsSince: 49,
+	plural: "conductors", noun: "Conductor", fieldsSince: 49,
 	brief: []string{"hostname", "conductor_group", "alive", "links"},
 	id:    func(v *conductorView) string { return v.host },
 	born:  func(a, b *conductorView) int { return a.created.Compare(b.created) },
@@ -48,7 +48,7 @@ func listConductors(c *call) error {
 	if err != nil {
 		return err
 	}
-	return conductors.answer(c, p, []*conductorView{c.api.self()})
+	return conductors.answer(c, p, []*conductorView{c.api.self()}, nil)
 }
 
 func showConductor(c *call) error {

@@ -78,7 +78,7 @@ func listDrivers(c *call) error {
 			all = append(all, &driverView{name: name, kind: types[name]})
 		}
 	}
-	return drivers.answer(c, page{limit: maxLimit, names: names}, all)
+	return drivers.answer(c, page{limit: maxLimit, names: names}, all, nil)
 }
 
 // driverColumns is what a list of drivers shows: without the interfaces,

@@ -31,7 +31,7 @@ func listImages(c *call) error {
 	if err := c.only(); err != nil {
 		return err
 	}
-	all, err := collect(c, store.Images, nil)
+	all, err := collect(c, store.Images)
 	if err != nil {
 		return err
 	}

@@ -3,9 +3,11 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // maxLimit is the greatest page of a list.
@@ -91,23 +93,15 @@ func (rs *resource[T]) visible(c *call, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return rs.field(n).since > c.v })
 }
 
-// answer sorts all, cuts the page out of them, and writes it.
-func (rs *resource[T]) answer(c *call, p page, all []*T) error {
+// answer writes the page of those of all that pass keep (nil: all do).
+func (rs *resource[T]) answer(c *call, p page, all []*T, keep func(*T) bool) error {
 	fields, err := rs.project(c, p.names)
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(all, rs.compare(p))
-	if p.marker != "" {
-		i := slices.IndexFunc(all, func(v *T) bool { return rs.id(v) == p.marker })
-		if i < 0 {
-			return invalid("The marker %s is not in the list", shown(p.marker))
-		}
-		all = all[i+1:]
-	}
-	more := len(all) > p.limit
-	if more {
-		all = all[:p.limit]
+	all, more, err := rs.cut(p, all, keep)
+	if err != nil {
+		return err
 	}
 	var b bytes.Buffer
 	b.WriteString(`{"` + rs.plural + `":[`)
@@ -127,6 +121,29 @@ func (rs *resource[T]) answer(c *call, p page, all []*T) error {
 	b.WriteByte('}')
 	c.raw(200, b.Bytes())
 	return nil
+}
+
+// cut sorts what passes keep and cuts the page out of it. The marker need not
+// pass: it may have changed since it ended the page before.
+func (rs *resource[T]) cut(p page, all []*T, keep func(*T) bool) (one []*T, more bool, err error) {
+	order := rs.compare(p)
+	var marker *T
+	if p.marker != "" {
+		i := slices.IndexFunc(all, func(v *T) bool { return strings.EqualFold(rs.id(v), p.marker) })
+		if i < 0 && !isUUID(p.marker) {
+			return nil, false, invalid("The marker %s is not in the list", shown(p.marker))
+		}
+		if i < 0 {
+			return nil, false, refuse(http.StatusNotFound, "%s %s could not be found.", rs.noun, printable(p.marker))
+		}
+		marker = all[i]
+	}
+	all = slices.DeleteFunc(all, func(v *T) bool {
+		return keep != nil && !keep(v) || marker != nil && order(v, marker) <= 0
+	})
+	slices.SortFunc(all, order)
+	n := min(len(all), p.limit)
+	return all[:n], n < len(all), nil
 }
 
 // compare orders objects by the page's key and, where that does not decide,

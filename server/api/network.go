@@ -12,7 +12,7 @@ func listDiscovered(c *call) error {
 	if err := c.only(); err != nil {
 		return err
 	}
-	all, err := collect(c, store.DiscoveredMachines, nil)
+	all, err := collect(c, store.DiscoveredMachines)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func listLeases(c *call) error {
 	if err := c.only(); err != nil {
 		return err
 	}
-	all, err := collect(c, store.Leases, nil)
+	all, err := collect(c, store.Leases)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -35,6 +36,9 @@ func (c *call) lookUpNode(tx *store.Tx, ident string) (*store.Node, error) {
 		if n, err := store.Nodes.By(tx, "name", ident+".json"); err == nil {
 			return n, nil
 		}
+	}
+	if isUUID(ident) {
+		ident = strings.ToLower(ident)
 	}
 	n, err := store.FindNode(tx, ident)
 	if errors.Is(err, store.ErrNotFound) {
@@ -118,28 +122,33 @@ func nodesPage(c *call, detailed bool) error {
 	if err != nil {
 		return err
 	}
-	all, err := collect(c, store.Nodes, keep)
+	all, err := collect(c, store.Nodes)
 	if err != nil {
 		return err
 	}
-	return nodes.answer(c, p, all)
+	return nodes.answer(c, p, all, keep)
 }
 
-// collect reads the records of a table that pass keep.
-func collect[T any](c *call, t *store.Table[T], keep func(*T) bool) ([]*T, error) {
+// collect reads the records of a table.
+func collect[T any](c *call, t *store.Table[T]) ([]*T, error) {
 	var all []*T
-	err := c.api.db.View(func(tx *store.Tx) error {
-		for v, err := range t.All(tx) {
-			if err != nil {
-				return err
-			}
-			if keep == nil || keep(v) {
-				all = append(all, v)
-			}
-		}
-		return nil
+	err := c.api.db.View(func(tx *store.Tx) (err error) {
+		all, err = gather(t.All(tx))
+		return err
 	})
 	return all, err
+}
+
+// gather reads records until they end or one cannot be read.
+func gather[T any](records iter.Seq2[*T, error]) ([]*T, error) {
+	var all []*T
+	for v, err := range records {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, nil
 }
 
 func showNode(c *call) error {

@@ -30,7 +30,7 @@ var interfaceKinds = []struct {
 
 // nodes is what clients see of a node.
 var nodes = &resource[store.Node]{
-	plural: "nodes", fieldsSince: 8,
+	plural: "nodes", noun: "Node", fieldsSince: 8,
 	brief: []string{"uuid", "instance_uuid", "maintenance", "power_state", "provision_state", "name", "links"},
 	id:    func(n *store.Node) string { return n.UUID },
 	born:  func(a, b *store.Node) int { return a.CreatedAt.Compare(b.CreatedAt) },

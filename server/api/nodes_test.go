@@ -284,3 +284,34 @@ func TestConcurrentWriters(t *testing.T) {
 		t.Errorf("%d of %d writes are kept", n, writers*each)
 	}
 }
+
+// A node that leaves a filtered list between two pages does not break the
+// list off.
+func TestPagesGoOnBehindAChangedMarker(t *testing.T) {
+	g := newRig(t, "none")
+	var ids []string
+	for _, name := range []string{"a", "b", "c"} {
+		id := g.node(name)
+		g.set(id, func(n *store.Node) { n.ProvisionState = store.Available })
+		ids = append(ids, id)
+	}
+	const list = "/v1/nodes?provision_state=available&sort_key=name&limit=1"
+	a := g.must(200, "1.82", "GET", list, "")
+	g.set(ids[0], func(n *store.Node) { n.ProvisionState = store.Deploying })
+	next := strings.TrimPrefix(a.object()["next"].(string), g.url)
+	if !strings.Contains(next, "provision_state=available") || !strings.Contains(next, "sort_key=name") {
+		t.Fatalf("next is %q", next)
+	}
+	if a = g.must(200, "1.82", "GET", next, ""); !strings.Contains(a.body, ids[1]) || strings.Contains(a.body, ids[2]) {
+		t.Errorf("second page: %s", a.body)
+	}
+	g.must(200, "1.82", "GET", list+"&sort_dir=desc&marker="+ids[0], "")
+	g.must(404, "1.82", "GET", list+"&marker=11111111-2222-4333-8444-555555555555", "")
+}
+
+func TestUUIDsInCapitals(t *testing.T) {
+	g := newRig(t, "none")
+	id := g.node("n1")
+	g.must(200, "1.82", "GET", "/v1/nodes/"+strings.ToUpper(id), "")
+	g.must(204, "1.82", "DELETE", "/v1/nodes/"+strings.ToUpper(id), "")
+}

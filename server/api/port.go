@@ -39,13 +39,39 @@ func portsPage(c *call, detailed bool, of *store.Node) error {
 	if err != nil {
 		return err
 	}
-	all, err := collect(c, store.Ports, func(p *store.Port) bool {
-		return (of == nil || p.NodeUUID == of.UUID) && keep(p)
-	})
+	if of == nil {
+		if of, err = c.namedNode(); err != nil {
+			return err
+		}
+	}
+	all, err := c.portsOf(of)
 	if err != nil {
 		return err
 	}
-	return ports.answer(c, p, all)
+	return ports.answer(c, p, all, keep)
+}
+
+// namedNode is the node whose ports alone a list's filters ask for; nil for
+// none.
+func (c *call) namedNode() (*store.Node, error) {
+	for _, name := range []string{"node_uuid", "node"} {
+		if ident, ok := c.param(name); ok {
+			return c.findNode(ident)
+		}
+	}
+	return nil, nil
+}
+
+// portsOf reads a node's ports, or all of them.
+func (c *call) portsOf(n *store.Node) (all []*store.Port, err error) {
+	if n == nil {
+		return collect(c, store.Ports)
+	}
+	err = c.api.db.View(func(tx *store.Tx) (err error) {
+		all, err = gather(store.Ports.Where(tx, "node_uuid", n.UUID))
+		return err
+	})
+	return all, err
 }
 
 // port finds the port that the path names, by UUID or address.

@@ -11,7 +11,7 @@ import (
 
 // ports is what clients see of a port.
 var ports = &resource[store.Port]{
-	plural: "ports", fieldsSince: 8,
+	plural: "ports", noun: "Port", fieldsSince: 8,
 	brief: []string{"uuid", "address", "links"},
 	id:    func(p *store.Port) string { return p.UUID },
 	born:  func(a, b *store.Port) int { return a.CreatedAt.Compare(b.CreatedAt) },
@@ -79,7 +79,7 @@ func portsOfNode(c *call, ident string) (func(*store.Port) bool, error) {
 func portsOfShards(c *call, s string) (func(*store.Port) bool, error) {
 	shards := splitList(s)
 	in := map[string]bool{}
-	all, err := collect(c, store.Nodes, nil)
+	all, err := collect(c, store.Nodes)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ type field[T any] struct {
 // lists and single objects have in common follows from its table of fields.
 type resource[T any] struct {
 	plural string
+	noun   string // in error texts
 	fields []field[T]
 	brief  []string // the fields of a list that is not asked for more
 	id     func(*T) string
