@@ -129,6 +129,22 @@ func (t *Table[T]) indexed(tx *Tx, prefix int, entries iter.Seq2[[]byte, []byte]
 	}
 }
 
+// Count returns how many records there are, without reading them.
+func (t *Table[T]) Count(tx *Tx) int { return countKeys(tx, t.recordKey("")) }
+
+// CountWhere returns how many records have the value in an index, without
+// reading them.
+func (t *Table[T]) CountWhere(tx *Tx, index, value string) int {
+	return countKeys(tx, t.indexKey(index, value, ""))
+}
+
+func countKeys(tx *Tx, prefix []byte) (n int) {
+	for range tx.tx.Scan(prefix, nil) {
+		n++
+	}
+	return n
+}
+
 // All yields all records in key order.
 func (t *Table[T]) All(tx *Tx) iter.Seq2[*T, error] { return t.From(tx, "") }
 

@@ -51,6 +51,7 @@ type API struct {
 	secrets        map[string]map[string]bool // driver → driver_info keys
 	started        time.Time
 	metrics        metrics
+	runs           runCounter
 	followers      atomic.Int32 // open event streams
 	eventPatience  time.Duration
 }
@@ -67,6 +68,9 @@ func New(c Config) *API {
 		a.rec = c.DB
 	}
 	a.learnSecrets()
+	if err := a.db.View(a.runs.begin); err != nil {
+		a.log.Error().Err(err).Msg("read the runs to be counted")
+	}
 	return a
 }
 

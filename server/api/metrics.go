@@ -125,9 +125,10 @@ func showMetrics(c *call) error {
 	}
 	gauge(&b, "bessemer_nodes_in_maintenance", "Nodes in maintenance.", n.maintenance)
 	gauge(&b, "bessemer_ports", "Ports.", n.ports)
-	head(&b, "bessemer_runs", "gauge", "Runs that are kept, by workflow and outcome.")
-	for _, k := range slices.Sorted(maps.Keys(n.runs)) {
-		fmt.Fprintf(&b, "bessemer_runs{%s} %d\n", k, n.runs[k])
+	gauge(&b, "bessemer_runs_open", "Runs that go on.", n.openRuns)
+	head(&b, "bessemer_runs_total", "counter", "Runs that have ended since the start, by workflow and outcome.")
+	for _, k := range slices.Sorted(maps.Keys(n.ended)) {
+		fmt.Fprintf(&b, "bessemer_runs_total{%s} %d\n", k, n.ended[k])
 	}
 	waiting, lost, _ := c.api.db.RecorderState()
 	head(&b, "bessemer_messages_total", "counter", "Messages recorded since the store was made.")
@@ -147,12 +148,12 @@ func showMetrics(c *call) error {
 type counts struct {
 	nodes, maintenance, ports, openRuns, images int
 	byState                                     map[store.ProvisionState]int
-	runs                                        map[string]int // by Prometheus labels
+	ended                                       map[string]uint64 // runs, by Prometheus labels
 }
 
 func (a *API) counts() (counts, error) {
-	n := counts{byState: map[store.ProvisionState]int{}, runs: map[string]int{}}
-	err := a.db.View(func(tx *store.Tx) error {
+	n := counts{byState: map[store.ProvisionState]int{}}
+	err := a.db.View(func(tx *store.Tx) (err error) {
 		for v, err := range store.Nodes.All(tx) {
 			if err != nil {
 				return err
@@ -163,31 +164,9 @@ func (a *API) counts() (counts, error) {
 				n.maintenance++
 			}
 		}
-		for v, err := range store.Runs.All(tx) {
-			if err != nil {
-				return err
-			}
-			n.runs[fmt.Sprintf("workflow=%q,outcome=%q", v.Workflow, v.Outcome)]++
-			if v.Outcome == store.Running {
-				n.openRuns++
-			}
-		}
-		var err error
-		if n.ports, err = count(tx, store.Ports); err != nil {
-			return err
-		}
-		n.images, err = count(tx, store.Images)
+		n.openRuns, n.ports, n.images = store.Runs.CountWhere(tx, "open", "yes"), store.Ports.Count(tx), store.Images.Count(tx)
+		n.ended, err = a.runs.count(tx)
 		return err
 	})
 	return n, err
-}
-
-func count[T any](tx *store.Tx, t *store.Table[T]) (n int, err error) {
-	for _, err := range t.All(tx) {
-		if err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
 }

@@ -233,9 +233,7 @@ func TestDeletingANodeDeletesWhatIsIts(t *testing.T) {
 	g.must(202, "1.82", "PUT", "/v1/nodes/n1/maintenance", "")
 	g.must(204, "1.82", "DELETE", "/v1/nodes/n1", "")
 	_ = g.db.View(func(tx *store.Tx) error {
-		n, _ := count(tx, store.Ports)
-		m, _ := count(tx, store.ConfigDrives)
-		if n+m != 0 {
+		if n, m := store.Ports.Count(tx), store.ConfigDrives.Count(tx); n+m != 0 {
 			t.Errorf("%d ports and %d config drives are left", n, m)
 		}
 		return nil

@@ -55,6 +55,39 @@ func TestRuns(t *testing.T) {
 	}
 }
 
+// Runs are counted once, when they have ended since the start.
+func TestRunMetrics(t *testing.T) {
+	g := newRig(t, "none")
+	id := g.node("n1")
+	put := func(n uint64, o store.Outcome) {
+		g.run(store.Run{ID: n, Node: id, Trace: store.NewTrace(), Workflow: "deploy", Outcome: o})
+	}
+	put(1, store.OK)
+	put(2, store.Running)
+	g.api = New(g.api.Config) // a restart
+	g.url = g.serve(g.api.Handler())
+	put(3, store.Failed)
+	put(4, store.Running)
+	want := func(open string, lines ...string) {
+		t.Helper()
+		body := g.must(200, "", "GET", "/metrics", "").body
+		for _, l := range append(lines, "bessemer_runs_open "+open) {
+			if !strings.Contains(body, l+"\n") {
+				t.Errorf("metrics lack %s", l)
+			}
+		}
+		if n := strings.Count(body, "bessemer_runs_total{"); n != len(lines) {
+			t.Errorf("%d kinds of runs, want %d", n, len(lines))
+		}
+	}
+	failed := `bessemer_runs_total{workflow="deploy",outcome="failed"} 1`
+	want("2", failed)
+	put(2, store.OK)
+	put(4, store.OK)
+	want("0", failed, `bessemer_runs_total{workflow="deploy",outcome="ok"} 2`)
+	want("0", failed, `bessemer_runs_total{workflow="deploy",outcome="ok"} 2`)
+}
+
 // What runs now shows in a run before it is saved.
 func TestRunningStep(t *testing.T) {
 	g := newRig(t, "none")
