@@ -50,22 +50,7 @@ func TestStories(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
 		UpdateScripts: *updateScripts,
-		Setup: func(e *testscript.Env) error {
-			s := &story{others: map[string]*exec.Cmd{}}
-			e.Values[storyKey{}] = s
-			e.Defer(s.endAll)
-			e.Setenv("PATH", bin+string(os.PathListSeparator)+e.Getenv("PATH"))
-			e.Setenv("HOME", e.WorkDir)
-			e.Setenv("TZ", "UTC")
-			e.Setenv("BESSEMER_DATA_DIR", filepath.Join(e.WorkDir, "data"))
-			e.Setenv("BESSEMER_RAMDISK_BUILD", "never")
-			e.Setenv("BESSEMER_CONDUCTOR_HOSTNAME", "rack")
-			port, err := freePort()
-			e.Setenv("FREEPORT", strconv.Itoa(port))
-			port, err2 := freePort()
-			e.Setenv("APIPORT", strconv.Itoa(port))
-			return errors.Join(err, err2)
-		},
+		Setup:         func(e *testscript.Env) error { return newStory(e, bin) },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve":    serveStory,
 			"stop":     func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(storyOf(ts).end(os.Interrupt)) },
@@ -92,6 +77,25 @@ func TestStories(t *testing.T) {
 type story struct {
 	cmd    *exec.Cmd            // the appliance
 	others map[string]*exec.Cmd // what begin has begun
+}
+
+// newStory gives a script its environment, with the built program first in
+// the path, and ports that nobody uses.
+func newStory(e *testscript.Env, bin string) error {
+	s := &story{others: map[string]*exec.Cmd{}}
+	e.Values[storyKey{}] = s
+	e.Defer(s.endAll)
+	e.Setenv("PATH", bin+string(os.PathListSeparator)+e.Getenv("PATH"))
+	e.Setenv("HOME", e.WorkDir)
+	e.Setenv("TZ", "UTC")
+	e.Setenv("BESSEMER_DATA_DIR", filepath.Join(e.WorkDir, "data"))
+	e.Setenv("BESSEMER_RAMDISK_BUILD", "never")
+	e.Setenv("BESSEMER_CONDUCTOR_HOSTNAME", "rack")
+	port, err := freePort()
+	e.Setenv("FREEPORT", strconv.Itoa(port))
+	port, err2 := freePort()
+	e.Setenv("APIPORT", strconv.Itoa(port))
+	return errors.Join(err, err2)
 }
 
 type storyKey struct{}
