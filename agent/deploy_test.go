@@ -182,7 +182,7 @@ func TestWriteImageFailures(t *testing.T) {
 		if tt.node == nil {
 			tt.node = map[string]any{"properties": map[string]any{}}
 		}
-		c := r.writeImage(tt.args, tt.node)
+		c := r.tryImage(tt.args, tt.node)
 		if c.Status != wire.Failed || c.Error == nil || c.Result != nil {
 			t.Errorf("%s: %+v, want a failure", tt.name, c)
 			continue
@@ -201,7 +201,7 @@ func TestWriteImageFailures(t *testing.T) {
 	// After all this the agent still works, and mirrors are tried in turn.
 	info := imageInfo(good, file)
 	info["urls"] = []string{r.server.URL + "/files/none", good}
-	if c := r.writeImage(map[string]any{"image_info": info}, nil); c.Status != wire.Succeeded {
+	if c := r.tryImage(map[string]any{"image_info": info}, nil); c.Status != wire.Succeeded {
 		t.Errorf("second mirror: %+v", c.Error)
 	}
 }
@@ -247,7 +247,7 @@ func TestPolicyInTheAgent(t *testing.T) {
 			{"image_info": imageInfo("http://images.example/x", nil), "configdrive": u + "/cd"},
 			{"image_info": map[string]any{"urls": []string{"http://images.example/x"}, "checksum": u + "/SUMS"}},
 		} {
-			if c := r.writeImage(args, nil); c.Error == nil || !strings.Contains(c.Error.Details, "loopback") {
+			if c := r.tryImage(args, nil); c.Error == nil || !strings.Contains(c.Error.Details, "loopback") {
 				t.Errorf("%s: %+v, want a refusal", u, c.Error)
 			}
 		}

@@ -97,7 +97,6 @@ func (x *executor) execute(ctx context.Context, r wire.CommandRequest, wait bool
 	x.con.say("%s started", r.Name)
 	x.wg.Go(func() {
 		x.perform(x.ctx, j, cmd, p)
-		x.release(j)
 		x.report(r.Name, j.snapshot())
 		x.beat.now()
 	})
@@ -138,6 +137,8 @@ func (x *executor) forgetOldest() {
 	x.jobs = slices.Delete(x.jobs, oldest, oldest+1)
 }
 
+// release lets the next command in. It is done before a command's end shows, or
+// who sees it and sends the next would be told that the agent is busy.
 func (x *executor) release(j *job) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -151,10 +152,12 @@ func (x *executor) perform(ctx context.Context, j *job, cmd command, p params) {
 	defer func() {
 		if r := recover(); r != nil {
 			x.Logger.Error().Str("command", j.state.Name).Interface("panic", r).Bytes("stack", debug.Stack()).Msg("command panicked")
+			x.release(j)
 			j.finish(nil, fmt.Errorf("%s: internal error: %v", j.state.Name, r))
 		}
 	}()
 	result, err := cmd.run(ctx, p, j)
+	x.release(j)
 	j.finish(result, err)
 }
 

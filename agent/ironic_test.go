@@ -308,10 +308,21 @@ func (r *rig) run(name string, params map[string]any) wire.Command {
 
 func (r *rig) writeImage(args map[string]any, node map[string]any) wire.Command {
 	r.t.Helper()
-	return r.run("deploy.execute_deploy_step", map[string]any{
+	return r.run("deploy.execute_deploy_step", writeStep(args, node))
+}
+
+// tryImage is writeImage that waits for the answer instead of a heartbeat,
+// which comes at most every 0.3 s.
+func (r *rig) tryImage(args map[string]any, node map[string]any) wire.Command {
+	r.t.Helper()
+	return r.command("deploy.execute_deploy_step", writeStep(args, node), true)
+}
+
+func writeStep(args, node map[string]any) map[string]any {
+	return map[string]any{
 		"step": map[string]any{"interface": "deploy", "step": "write_image", "priority": 80, "args": args},
 		"node": node, "ports": []any{}, "deploy_version": stepsVersion,
-	})
+	}
 }
 
 // diskBytes reads n bytes of a disk, from an offset.

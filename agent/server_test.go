@@ -146,6 +146,18 @@ func TestUnknownStepAndVersion(t *testing.T) {
 	}
 }
 
+// Who sees a command's end may send the next one at once.
+func TestNextCommandAfterTheEnd(t *testing.T) {
+	x := newExecutor(t.Context(), Config{}, nil, &node{}, &heart{}, newConsole(io.Discard))
+	x.table = commands{"a.b": {async: true, run: func(context.Context, params, *job) (map[string]any, error) { return nil, nil }}}
+	defer x.wg.Wait()
+	for range 100_000 {
+		if _, err := x.execute(t.Context(), wire.CommandRequest{Name: "a.b"}, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestResultsAreBounded(t *testing.T) {
 	r := newRig(t).start()
 	for range maxJobs + 10 {
