@@ -258,7 +258,7 @@ func closeTwice(t *testing.T, r Rig) {
 // in all that is recorded.
 func client(t *testing.T, r Rig) {
 	rec := &storetest.Recorder{}
-	pool := bmc.NewPool(bmc.Types{"x": {Open: func(bmc.Target) (bmc.Driver, error) { return r.Driver, nil }}}, rec, bmc.PoolOptions{})
+	pool := bmc.NewPool(bmc.Types{"x": {Open: func(bmc.Target) (bmc.Driver, error) { return r.Driver, nil }}}, rec, bmc.PoolOptions{PollMin: 20 * time.Millisecond})
 	defer pool.Close()
 	c, err := pool.Client(&store.Node{UUID: "n1", Driver: "x"})
 	if err != nil {
