@@ -81,8 +81,8 @@ func lifecycle(t *testing.T, mode string) {
 	run("conductor", "list")
 	run("node", "delete", "n1")
 	err := g.db.View(func(tx *store.Tx) error {
-		if n, err := count(tx, store.Nodes); n != 0 || err != nil {
-			t.Errorf("%d nodes are left, %v", n, err)
+		if n := store.Nodes.Count(tx); n != 0 {
+			t.Errorf("%d nodes are left", n)
 		}
 		return nil
 	})
