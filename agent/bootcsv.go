@@ -130,16 +130,12 @@ func decodeUTF16(b []byte) string {
 	return string(utf16.Decode(u))
 }
 
-// cleanLabel keeps what a firmware's menu can show.
+// cleanLabel keeps what a firmware's menu can show, at most 64 characters.
 func cleanLabel(s string) string {
-	s = strings.Map(func(r rune) rune {
+	return fmt.Sprintf("%.64s", strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return -1
 		}
 		return r
-	}, strings.TrimSpace(s))
-	if len(s) > 64 {
-		return fmt.Sprintf("%.64s", s)
-	}
-	return s
+	}, strings.TrimSpace(s)))
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"bessemer/agent/hw"
 	"bessemer/agent/wire"
@@ -54,10 +55,10 @@ func TestInstallBootloader(t *testing.T) {
 			if tt.mbr {
 				copy(img, "boot code")
 			}
-			if c := r.writeImage(map[string]any{"image_info": imageInfo(r.server.put("i", img), img)}, nil); c.Error != nil {
+			if c := r.tryImage(map[string]any{"image_info": imageInfo(r.server.put("i", img), img)}, nil); c.Error != nil {
 				t.Fatalf("write_image: %+v", c.Error)
 			}
-			c := r.run("image.install_bootloader", map[string]any{"root_uuid": "x", "target_boot_mode": tt.mode})
+			c := r.command("image.install_bootloader", map[string]any{"root_uuid": "x", "target_boot_mode": tt.mode}, true)
 			said := ""
 			if c.Error != nil {
 				said = c.Error.Details
@@ -120,9 +121,10 @@ func TestParseBootCSV(t *testing.T) {
 func FuzzBootCSV(f *testing.F) {
 	f.Add([]byte(utf16le("shimx64.efi,debian,,x\n")))
 	f.Add([]byte("a.efi,b,,\n"))
+	f.Add([]byte(utf16le("a.efi," + strings.Repeat("ü", 100) + ",,x\n")))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, l := range parseBootCSV(b) {
-			if l.label == "" || len(l.label) > 64 || strings.ContainsAny(l.path, `/\`) {
+			if l.label == "" || utf8.RuneCountInString(l.label) > 64 || strings.ContainsAny(l.path, `/\`) {
 				t.Errorf("got %+q", l)
 			}
 		}
