@@ -189,7 +189,7 @@ func pair(t *testing.T, db *store.DB, writer int) uint64 {
 // transaction is on the disk too.
 func checkMessages(t *testing.T, db *store.DB, writer int, a ack) {
 	t.Helper()
-	ms, err := db.TraceMessages(fmt.Sprint(writer), a.seq-1, 1)
+	ms, err := db.TraceMessages(fmt.Sprint(writer), a.seq-1, 1, nil)
 	if err != nil || len(ms) != 1 || ms[0].Seq != a.seq || ms[0].Label != fmt.Sprint(a.n) {
 		t.Errorf("message %d of writer %d = %v, %v", a.seq, writer, ms, err)
 	}

@@ -75,7 +75,7 @@ func contents(dir string) (got map[string]any, err error) {
 	if err != nil {
 		return nil, err
 	}
-	ms, err := db.TraceMessages("trace", 0, 0)
+	ms, err := db.TraceMessages("trace", 0, 0, nil)
 	for _, m := range ms {
 		got[fmt.Sprint(m.Seq)] = m
 	}

@@ -18,19 +18,21 @@ func (db *DB) MessagesAfter(seq uint64, limit int, keep func(*Message) bool) ([]
 }
 
 // TraceMessages returns up to limit messages (0: all) of a trace with a number
-// above after, in order, those not yet written included.
-func (db *DB) TraceMessages(trace string, after uint64, limit int) ([]Message, error) {
-	keep := func(m *Message) bool { return m.Trace == trace }
-	return db.messages(after, limit, keep, func(tx *Tx) iter.Seq2[*Message, error] {
+// above after that satisfy keep (nil: all), in order, those not yet written
+// included.
+func (db *DB) TraceMessages(trace string, after uint64, limit int, keep func(*Message) bool) ([]Message, error) {
+	of := func(m *Message) bool { return m.Trace == trace && (keep == nil || keep(m)) }
+	return db.messages(after, limit, of, func(tx *Tx) iter.Seq2[*Message, error] {
 		return Messages.WhereFrom(tx, "trace", trace, messageKey(after+1))
 	})
 }
 
 // NodeMessages returns up to limit messages (0: all) of a node, by UUID, with
-// a number above after, in order, those not yet written included.
-func (db *DB) NodeMessages(node string, after uint64, limit int) ([]Message, error) {
-	keep := func(m *Message) bool { return m.Node == node }
-	return db.messages(after, limit, keep, func(tx *Tx) iter.Seq2[*Message, error] {
+// a number above after that satisfy keep (nil: all), in order, those not yet
+// written included.
+func (db *DB) NodeMessages(node string, after uint64, limit int, keep func(*Message) bool) ([]Message, error) {
+	of := func(m *Message) bool { return m.Node == node && (keep == nil || keep(m)) }
+	return db.messages(after, limit, of, func(tx *Tx) iter.Seq2[*Message, error] {
 		return Messages.WhereFrom(tx, "node", node, messageKey(after+1))
 	})
 }

@@ -25,7 +25,7 @@ func streamEvents(c *call) error {
 	if err := c.only("node", "trace", "run", "after"); err != nil {
 		return err
 	}
-	keep, err := c.eventFilter()
+	read, err := c.eventSource()
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func streamEvents(c *call) error {
 	h.Set("X-Accel-Buffering", "no")
 	s := &stream{c: c, rc: http.NewResponseController(c.w)}
 	c.w.WriteHeader(http.StatusOK)
-	s.follow(after, keep)
+	s.follow(after, read)
 	return nil
 }
 
@@ -60,11 +60,18 @@ func (c *call) eventStart() (uint64, error) {
 	if err != nil {
 		return 0, invalid("Invalid event id %s: it must be a number", shown(s))
 	}
-	return n, nil
+	// Numbers go up for ever, unless the store was restored from a backup.
+	return min(n, c.api.db.LastMessage()), nil
 }
 
-func (c *call) eventFilter() (func(*store.Message) bool, error) {
-	node, trace := "", c.query.Get("trace")
+// A source reads up to a number of the messages behind one that a stream is
+// for.
+type source func(after uint64, limit int) ([]store.Message, error)
+
+// eventSource is the source that a request's filters make. A stream of one
+// node or trace does not read the messages of all others.
+func (c *call) eventSource() (source, error) {
+	db, node, trace := c.api.db, "", c.query.Get("trace")
 	if ident, ok := c.param("node"); ok {
 		n, err := c.findNode(ident)
 		if err != nil {
@@ -73,9 +80,18 @@ func (c *call) eventFilter() (func(*store.Message) bool, error) {
 		node = n.UUID
 	}
 	run, err := c.number("run", 0)
-	return func(m *store.Message) bool {
+	keep := func(m *store.Message) bool {
 		return (node == "" || m.Node == node) && (trace == "" || m.Trace == trace) && (run == 0 || m.Run == uint64(run))
-	}, err
+	}
+	switch {
+	case node != "":
+		return func(after uint64, limit int) ([]store.Message, error) { return db.NodeMessages(node, after, limit, keep) }, err
+	case trace != "":
+		return func(after uint64, limit int) ([]store.Message, error) {
+			return db.TraceMessages(trace, after, limit, keep)
+		}, err
+	}
+	return func(after uint64, limit int) ([]store.Message, error) { return db.MessagesAfter(after, limit, keep) }, err
 }
 
 // A stream is one client's event stream.
@@ -85,7 +101,7 @@ type stream struct {
 }
 
 // follow sends messages until the client goes or does not take them.
-func (s *stream) follow(after uint64, keep func(*store.Message) bool) {
+func (s *stream) follow(after uint64, read source) {
 	more := s.c.api.db.Notify(s.c.ctx)
 	alive := time.NewTicker(beat)
 	defer alive.Stop()
@@ -94,7 +110,7 @@ func (s *stream) follow(after uint64, keep func(*store.Message) bool) {
 	}
 	for {
 		var ok, all bool
-		if after, all, ok = s.batch(after, keep); !ok {
+		if after, all, ok = s.batch(after, read); !ok {
 			return
 		}
 		if !all {
@@ -114,13 +130,9 @@ func (s *stream) follow(after uint64, keep func(*store.Message) bool) {
 
 // batch sends the next messages behind after. It returns how far it has come,
 // and whether that is all there is.
-func (s *stream) batch(after uint64, keep func(*store.Message) bool) (upto uint64, all, ok bool) {
-	looked := 0
-	ms, err := s.c.api.db.MessagesAfter(after, eventBatch, func(m *store.Message) bool {
-		looked++
-		after = m.Seq
-		return keep(m)
-	})
+func (s *stream) batch(after uint64, read source) (upto uint64, all, ok bool) {
+	newest := s.c.api.db.LastMessage()
+	ms, err := read(after, eventBatch)
 	if err != nil {
 		s.c.api.log.Error().Err(err).Msg("read messages for an event stream")
 		return after, true, false
@@ -131,7 +143,13 @@ func (s *stream) batch(after uint64, keep func(*store.Message) bool) (upto uint6
 			return after, true, false
 		}
 	}
-	return after, len(ms) < eventBatch, true
+	if len(ms) > 0 {
+		after = ms[len(ms)-1].Seq
+	}
+	if len(ms) < eventBatch { // at least all up to newest were looked at
+		return max(after, newest), true, true
+	}
+	return after, false, true
 }
 
 // write sends text now, or says that the client does not take it.

@@ -115,3 +115,30 @@ func TestSlowFollowersAreDisconnected(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 }
+
+// A client from before the store was restored has seen higher numbers than
+// there are; it gets what comes now.
+func TestEventsAfterARestore(t *testing.T) {
+	for _, filter := range []string{"", "&node=n1", "&trace=" + strings.Repeat("ab", 16)} {
+		g := newRig(t, auth.None)
+		scope := store.Scope{Node: g.node("n1"), Trace: strings.Repeat("ab", 16)}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		req, _ := http.NewRequestWithContext(ctx, "GET", g.url+"/api/v1/events?after=1000000"+filter, nil)
+		resp, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(resp.Body)
+		lines.Scan() // connected
+		g.db.Record(store.WithScope(t.Context(), scope), store.Message{From: store.NodeP, To: store.DHCP, Kind: store.Cast, Label: "now"})
+		found := false
+		for lines.Scan() && !found {
+			found = strings.Contains(lines.Text(), `"label":"now"`)
+		}
+		if !found {
+			t.Errorf("filter %q: no event: %v", filter, lines.Err())
+		}
+		cancel()
+		resp.Body.Close()
+	}
+}

@@ -189,7 +189,7 @@ func TestArrows(t *testing.T) {
 	if a.code != 400 || !strings.Contains(a.header.Get("Traceparent"), parent) {
 		t.Fatalf("got %d %v", a.code, a.header)
 	}
-	ms, err := g.db.TraceMessages(parent, 0, 0)
+	ms, err := g.db.TraceMessages(parent, 0, 0, nil)
 	if err != nil || len(ms) != 2 {
 		t.Fatalf("%d messages, %v", len(ms), err)
 	}
@@ -238,7 +238,7 @@ func TestRamdiskArrows(t *testing.T) {
 		t.Errorf("a second lookup: %s", r.body)
 	}
 	g.ramdisk("1.68", "GET", "/v1/lookup?addresses=00:00:00:00:00:09", "") // a stranger leaves no arrow
-	ms, err := g.db.NodeMessages(id, 0, 0)
+	ms, err := g.db.NodeMessages(id, 0, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

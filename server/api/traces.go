@@ -74,7 +74,7 @@ func (c *call) showTraceByID(id string) error {
 	if run != nil {
 		return c.showRunTrace(run)
 	}
-	ms, err := c.api.db.TraceMessages(id, 0, maxTrace)
+	ms, err := c.api.db.TraceMessages(id, 0, maxTrace, nil)
 	if err != nil {
 		return err
 	}
@@ -95,25 +95,21 @@ func (c *call) showRunTrace(r *store.Run) error {
 	if len(before) > 0 {
 		last = before[0]
 	}
-	ms, err := c.api.db.NodeMessages(r.Node, 0, 0)
+	ms, err := c.api.db.NodeMessages(r.Node, 0, maxTrace, ofRun(r, last))
 	if err != nil {
 		return err
 	}
-	return c.writeTrace(r, ofRun(ms, r, last))
+	return c.writeTrace(r, ms)
 }
 
 // ofRun picks the messages of a run, and of a client's calls between the end
 // of the run before and its own.
-func ofRun(ms []store.Message, r, before *store.Run) []store.Message {
-	var out []store.Message
-	for _, m := range ms {
+func ofRun(r, before *store.Run) func(*store.Message) bool {
+	return func(m *store.Message) bool {
 		prepares := m.Run == 0 && (m.From == store.ClientP || m.To == store.ClientP) &&
 			(before == nil || m.Time.After(before.Ended)) && (m.Trace == r.Trace || m.Time.Before(r.Started))
-		if (m.Run == r.ID || prepares || m.Run == 0 && m.Trace == r.Trace) && len(out) < maxTrace {
-			out = append(out, m)
-		}
+		return m.Run == r.ID || prepares || m.Run == 0 && m.Trace == r.Trace
 	}
-	return out
 }
 
 // writeTrace answers with messages and their run, or in the format asked for
