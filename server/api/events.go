@@ -85,7 +85,9 @@ func (c *call) eventSource() (source, error) {
 	}
 	switch {
 	case node != "":
-		return func(after uint64, limit int) ([]store.Message, error) { return db.NodeMessages(node, after, limit, keep) }, err
+		return func(after uint64, limit int) ([]store.Message, error) {
+			return db.NodeMessages(node, after, limit, keep)
+		}, err
 	case trace != "":
 		return func(after uint64, limit int) ([]store.Message, error) {
 			return db.TraceMessages(trace, after, limit, keep)
