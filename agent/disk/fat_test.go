@@ -3,6 +3,7 @@ package disk
 import (
 	"bytes"
 	"encoding/binary"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,26 @@ import (
 	"github.com/diskfs/go-diskfs/filesystem/fat16"
 	"github.com/diskfs/go-diskfs/filesystem/fat32"
 )
+
+// putFiles puts files with their directories into a file system.
+func putFiles(t testing.TB, fs filesystem.FileSystem, files map[string][]byte) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if dir := filepath.Dir(name); dir != "." {
+			if err := fs.Mkdir(dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w, err := fs.OpenFile(name, os.O_CREATE|os.O_RDWR)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(files[name]); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+	}
+}
 
 // makeFAT makes a file system with an independent writer.
 func makeFAT(t testing.TB, bits int, size int64, files map[string][]byte) []byte {
@@ -36,25 +57,7 @@ func makeFAT(t testing.TB, bits int, size int64, files map[string][]byte) []byte
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range slices.Sorted(func(yield func(string) bool) {
-		for k := range files {
-			if !yield(k) {
-				return
-			}
-		}
-	}) {
-		if err := fs.Mkdir(filepath.Dir(name)); err != nil {
-			t.Fatal(err)
-		}
-		w, err := fs.OpenFile(name, os.O_CREATE|os.O_RDWR)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(files[name]); err != nil {
-			t.Fatal(err)
-		}
-		w.Close()
-	}
+	putFiles(t, fs, files)
 	b.Close()
 	out, err := os.ReadFile(path)
 	if err != nil {

@@ -46,21 +46,7 @@ func makeISO(t testing.TB, files map[string][]byte, o iso9660.FinalizeOptions) [
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if dir := filepath.Dir(name); dir != "." {
-			if err := fs.Mkdir(dir); err != nil {
-				t.Fatal(err)
-			}
-		}
-		w, err := fs.OpenFile(name, os.O_CREATE|os.O_RDWR)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(files[name]); err != nil {
-			t.Fatal(err)
-		}
-		w.Close()
-	}
+	putFiles(t, fs, files)
 	o.VolumeIdentifier = ConfigLabel
 	if err := fs.Finalize(o); err != nil {
 		t.Fatal(err)
