@@ -162,6 +162,9 @@ func (c *checker) checkKey(tx *Tx, k, raw []byte) error {
 	case bytes.Equal(k, schemaKey):
 		_, err := readSchema(tx.tx)
 		return err
+	case bytes.Equal(k, restoredKey):
+		_, _, err := tx.Restored()
+		return err
 	case prefix == "s/", bytes.Equal(k, keyCheckKey):
 		_, err := tx.db.seal.open(k, raw)
 		return err

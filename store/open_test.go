@@ -133,6 +133,44 @@ func TestUnfinishedCreation(t *testing.T) {
 	put(t, storetest.OpenDir(t, dir), node(1))
 }
 
+// TestRestoredStoresAreMarked until somebody clears the mark.
+func TestRestoredStoresAreMarked(t *testing.T) {
+	db := storetest.Open(t)
+	put(t, db, node(1))
+	mark := func(db *store.DB, clear bool) (at time.Time, ok bool) {
+		t.Helper()
+		err := db.Update(func(tx *store.Tx) (err error) {
+			if at, ok, err = tx.Restored(); err == nil && clear {
+				err = tx.ClearRestored()
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at, ok
+	}
+	if _, ok := mark(db, false); ok {
+		t.Error("a new store is marked")
+	}
+	var backup bytes.Buffer
+	begun := time.Now()
+	if err := db.BackupWithKey(&backup); err != nil {
+		t.Fatal(err)
+	}
+	to := t.TempDir()
+	if err := store.Restore(to, &backup, store.RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	db = storetest.OpenDir(t, to)
+	if at, ok := mark(db, true); !ok || at.Before(begun) || at.After(time.Now()) {
+		t.Errorf("got %v, %v", at, ok)
+	}
+	if _, ok := mark(db, false); ok {
+		t.Error("the mark stays")
+	}
+}
+
 func TestBackupAndRestore(t *testing.T) {
 	dir, want := filled(t)
 	db, err := store.Open(dir, store.Options{NoSync: true})

@@ -92,6 +92,9 @@ func (b *backupReader) unpack(dir string, key []byte) (path string, err error) {
 	if len(problems) > 0 {
 		return "", fmt.Errorf("verify backup: %w: %s", ErrCorrupt, problems[0])
 	}
+	if err := markRestored(f.Name(), b.Created); err != nil {
+		return "", fmt.Errorf("mark store as restored: %w", err)
+	}
 	return f.Name(), nil
 }
 

@@ -65,7 +65,9 @@ func New(c Config) *Conductor {
 	for _, w := range allWorkflows {
 		cond.workflows[w.Name] = w
 	}
-	cond.loaded = cond.index.load(c.DB)
+	if cond.loaded = cond.fence(); cond.loaded == nil {
+		cond.loaded = cond.index.load(c.DB)
+	}
 	return cond
 }
 
