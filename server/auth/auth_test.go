@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -306,4 +307,50 @@ func TestConcurrentUseKeepsIdentitiesApart(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// Whoever restores a backup on another machine can log in there.
+func TestBootstrapAfterARestore(t *testing.T) {
+	from := t.TempDir()
+	db := storetest.OpenDir(t, from)
+	if _, err := Bootstrap(db, from); err != nil {
+		t.Fatal(err)
+	}
+	secret, err := os.ReadFile(filepath.Join(from, SecretFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var backup bytes.Buffer
+	if err := db.BackupWithKey(&backup); err != nil {
+		t.Fatal(err)
+	}
+	for name, there := range map[string][]byte{"no secret": nil, "another's secret": []byte("x\n"), "its own secret": secret} {
+		dir := t.TempDir()
+		if err := store.Restore(dir, bytes.NewReader(backup.Bytes()), store.RestoreOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if there != nil {
+			if err := os.WriteFile(filepath.Join(dir, SecretFile), there, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		db := storetest.OpenDir(t, dir)
+		if _, err := Bootstrap(db, dir); err != nil {
+			t.Fatal(err)
+		}
+		now, err := os.ReadFile(filepath.Join(dir, SecretFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept := bytes.Equal(now, secret); kept != bytes.Equal(there, secret) {
+			t.Errorf("%s: kept it: %v", name, kept)
+		}
+		a, err := New(Config{DB: db, Log: zerolog.Nop()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Verify("192.0.2.1", "admin", strings.TrimSpace(string(now))); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

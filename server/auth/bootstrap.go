@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -19,20 +20,20 @@ const SecretFile = "admin.secret"
 
 // Bootstrap makes the user admin with a random password when the store has no
 // user at all, and writes the password, readable by the owner only, into the
-// data directory. It returns the file's path, "" when there were users.
+// data directory. It returns the file's path, "" when there were users. After
+// a restore, when the file that lies there is not of the admin in the backup,
+// the admin gets a new password: whoever restores owns the store.
 //
 // The file is written before the user is kept: a crash between the two leaves
 // a file that the next start replaces, never a user whose password nobody has.
 func Bootstrap(db *store.DB, dataDir string) (path string, err error) {
-	some := false
-	err = db.View(func(tx *store.Tx) error {
-		for _, err := range store.Users.All(tx) {
-			some = true
-			return err
-		}
-		return nil
+	path = filepath.Join(dataDir, SecretFile)
+	wanted := false
+	err = db.View(func(tx *store.Tx) (err error) {
+		wanted, err = wantsAdmin(tx, path)
+		return err
 	})
-	if err != nil || some {
+	if err != nil || !wanted {
 		return "", err
 	}
 	password := rand.Text()
@@ -40,13 +41,34 @@ func Bootstrap(db *store.DB, dataDir string) (path string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("hash password: %w", err)
 	}
-	path = filepath.Join(dataDir, SecretFile)
 	if err := writeSecret(path, password+"\n"); err != nil {
 		return "", err
 	}
 	return path, db.Update(func(tx *store.Tx) error {
+		if err := dropTokens(tx, "admin"); err != nil {
+			return err
+		}
 		return store.Users.Put(tx, &store.User{Name: "admin", Hash: string(hash), Role: Admin, CreatedAt: time.Now().UTC()})
 	})
+}
+
+// wantsAdmin says whether nobody would know how to log in.
+func wantsAdmin(tx *store.Tx, path string) (bool, error) {
+	if store.Users.Count(tx) == 0 {
+		return true, nil
+	}
+	if _, restored, err := tx.Restored(); err != nil || !restored {
+		return false, err
+	}
+	u, err := store.Users.Get(tx, "admin")
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil // removed for good
+	}
+	if err != nil {
+		return false, err
+	}
+	text, _ := os.ReadFile(path)
+	return bcrypt.CompareHashAndPassword([]byte(u.Hash), bytes.TrimSpace(text)) != nil, nil
 }
 
 // writeSecret replaces a file by one that was never readable by others, not
