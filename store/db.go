@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -70,6 +71,9 @@ func open(dir string, o Options, migrations []migration) (_ *DB, err error) {
 			err = errors.Join(err, lock.Close())
 		}
 	}()
+	if err := sweep(dir); err != nil {
+		return nil, err
+	}
 	space, seal, err := openSpace(dir, o)
 	if err != nil {
 		return nil, err
@@ -81,6 +85,21 @@ func open(dir string, o Options, migrations []migration) (_ *DB, err error) {
 	}
 	go db.writeBehind()
 	return db, nil
+}
+
+// sweep removes what backups and restores that were killed have left in dir.
+// The caller holds its lock.
+func sweep(dir string) error {
+	for _, pattern := range []string{"backup-*.tmp", "restore-*.tmp", "*.backup.new", "." + keyFile + ".*"} {
+		names, err := fs.Glob(os.DirFS(dir), pattern)
+		for _, name := range names {
+			err = errors.Join(err, os.Remove(filepath.Join(dir, name)))
+		}
+		if err != nil {
+			return fmt.Errorf("clear what a killed process has left: %w", err)
+		}
+	}
+	return nil
 }
 
 func newDB(space space, seal *sealer) *DB {

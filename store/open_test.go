@@ -133,6 +133,26 @@ func TestUnfinishedCreation(t *testing.T) {
 	put(t, storetest.OpenDir(t, dir), node(1))
 }
 
+// TestKilledBackupsLeaveNothing behind the next start.
+func TestKilledBackupsLeaveNothing(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"backup-123.tmp", "restore-1.tmp", "before-schema-2.backup.new", ".secret.key.a1b2"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	storetest.OpenDir(t, dir)
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if n := f.Name(); n != "bessemer.db" && n != "bessemer.lock" && n != "secret.key" {
+			t.Errorf("%s is left", n)
+		}
+	}
+}
+
 // TestRestoredStoresAreMarked until somebody clears the mark.
 func TestRestoredStoresAreMarked(t *testing.T) {
 	db := storetest.Open(t)
