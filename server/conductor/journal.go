@@ -58,7 +58,9 @@ func (c *Conductor) next(ctx context.Context, t *Task, step string) error {
 		return ignoreStale(c.finish(ctx, t))
 	}
 	t.Change(func(n *store.Node) {
-		t.w.enter(n, t.w.Running)
+		if t.Run.Ending != store.Aborted { // which has its state already
+			t.w.enter(n, t.w.Running)
+		}
 		n.DeployStep = t.w.ironicStep(step)
 	})
 	return ignoreStale(c.save(ctx, t, func(r *store.Run) {

@@ -10,9 +10,24 @@ import (
 	"bessemer/store"
 )
 
-// Provision implements [API]. Everything that can be known at once is checked
-// before anything is changed.
+// tidyPatience is how long a request waits for a run that tidies up to end:
+// as long as Ironic waits for a node's lock.
+const tidyPatience = 3 * time.Second
+
+// Provision implements [API]. The state of a node whose run was aborted is one
+// from which clients may go on at once, although the run still tidies up.
 func (c *Conductor) Provision(ctx context.Context, node string, r ProvisionRequest) error {
+	for end := time.Now().Add(tidyPatience); ; {
+		err := c.provision(ctx, node, r)
+		if !errors.Is(err, ErrLocked) || time.Now().After(end) || !c.tidies(node) || !sleep(ctx, 50*time.Millisecond) {
+			return err
+		}
+	}
+}
+
+// provision checks everything that can be known at once before anything is
+// changed.
+func (c *Conductor) provision(ctx context.Context, node string, r ProvisionRequest) error {
 	n, err := c.node(node)
 	if err != nil {
 		return err
@@ -153,30 +168,6 @@ func (c *Conductor) undeploy(ctx context.Context, n *store.Node) error {
 	return nil
 }
 
-// EndRun ends a node's run, if it has one, on the spot. The caller saves the
-// node and tells the conductor.
-func EndRun(tx *store.Tx, n *store.Node, o store.Outcome, why string) error {
-	if n.Run == 0 {
-		return nil
-	}
-	r, err := store.Runs.Get(tx, store.RunKey(n.Run))
-	if errors.Is(err, store.ErrNotFound) {
-		n.Run, n.Reservation, n.TargetPowerState = 0, nil, ""
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	r.Outcome, r.Error, r.Ended, r.WaitingFor, r.Deadline, r.Ramdisk = o, why, time.Now(), "", time.Time{}, nil
-	for i := range r.Steps {
-		if r.Steps[i].Outcome == store.Running {
-			r.Steps[i].Outcome, r.Steps[i].Ended = o, r.Ended
-		}
-	}
-	n.Run, n.Reservation, n.TargetPowerState = 0, nil, ""
-	return store.Runs.Put(tx, r)
-}
-
 // manage verifies a new node, and brings others to manageable at once.
 func (c *Conductor) manage(ctx context.Context, n *store.Node) error {
 	if next, _ := NextState(n.ProvisionState, "manage"); next == store.Manageable {
@@ -247,54 +238,6 @@ func checkCleanSteps(r ProvisionRequest) error {
 		case s.Interface != "deploy":
 			return fmt.Errorf("clean steps of interface %q are not supported yet by this release; those of deploy are", clip(s.Interface, 50))
 		}
-	}
-	return nil
-}
-
-// abort sends a run that waits through the steps that tidy up.
-func (c *Conductor) abort(ctx context.Context, n *store.Node) error {
-	err := c.db.Batch(func(tx *store.Tx) error {
-		n, err := findNode(tx, n.UUID)
-		if err != nil {
-			return err
-		}
-		if err := allowed(n, "abort"); err != nil {
-			return err
-		}
-		if n.Run == 0 {
-			return fmt.Errorf("%w: nothing runs on node %s", ErrState, n.UUID)
-		}
-		r, err := store.Runs.Get(tx, store.RunKey(n.Run))
-		if err != nil {
-			return err
-		}
-		return errors.Join(c.abortRun(r), store.Runs.Put(tx, r))
-	})
-	if err != nil {
-		return err
-	}
-	c.refresh(n.UUID)
-	c.interrupt(n.UUID)
-	return nil
-}
-
-func (c *Conductor) abortRun(r *store.Run) error {
-	if r.Ending != "" {
-		return nil // it is ending already
-	}
-	r.Ending = store.Aborted
-	r.Error = r.Step + ": aborted by a request"
-	if seen := c.index.lastSeen(r.Node); r.Ramdisk != nil && seen.At.After(r.Ramdisk.BootedAt) {
-		r.Error += "; last seen of the node: " + seen.What
-	}
-	r.Attempt, r.Deadline, r.WakeAt, r.WaitingFor = 0, time.Time{}, time.Time{}, ""
-	for i := range r.Steps {
-		if r.Steps[i].Outcome == store.Running {
-			r.Steps[i].Outcome, r.Steps[i].Ended = store.Aborted, time.Now()
-		}
-	}
-	if w := c.workflows[r.Workflow]; w != nil && len(w.OnFailure) > 0 {
-		r.Step = w.OnFailure[0].Name
 	}
 	return nil
 }
