@@ -2,6 +2,7 @@ package conductor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -144,8 +145,14 @@ func (c *Conductor) recordPower(ctx context.Context, read *store.Node, state sto
 	err := c.db.Batch(func(tx *store.Tx) error {
 		from, restore = "", false
 		n, err := store.Nodes.Get(tx, read.UUID)
-		if err != nil || !wantsPowerSync(n) {
-			return nil //nolint:nilerr // deleted meanwhile
+		if errors.Is(err, store.ErrNotFound) {
+			return nil // deleted meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		if !wantsPowerSync(n) || n.PowerState != read.PowerState {
+			return nil // a run has begun or ended meanwhile, and knows better
 		}
 		was := *n
 		if restore = c.restores(n, state, cause); !restore {

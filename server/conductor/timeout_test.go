@@ -300,6 +300,26 @@ func TestALongOutageIsNoTimeout(t *testing.T) {
 	})
 }
 
+// TestASlowReadOfThePowerState does not overwrite what a run has done
+// meanwhile, nor has it undone.
+func TestASlowReadOfThePowerState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newQuietWorld(t, func(c *Config) { c.ForcePowerSync = true })
+		w.enroll(store.Available, func(n *store.Node) { n.PowerState = store.PowerOn })
+		read := w.get()
+		if err := w.SetPower(t.Context(), testNode, store.PowerOff, 0); err != nil {
+			t.Fatal(err)
+		}
+		w.after(time.Second)
+		before := w.seen.all()
+		w.recordPower(t.Context(), read, store.PowerOn, nil, 0)
+		n := w.after(time.Minute)
+		if n.PowerState != store.PowerOff || len(w.seen.all()) != len(before) {
+			t.Errorf("power state %q; seen %v", n.PowerState, w.seen.all()[len(before):])
+		}
+	})
+}
+
 // TestPowerFaultComesAndGoes: three reads that fail put a node into
 // maintenance, one that succeeds takes it out again.
 func TestPowerFaultComesAndGoes(t *testing.T) {
