@@ -64,6 +64,9 @@ func (t *Table[T]) Get(tx *Tx, key string) (*T, error) {
 	return t.decode(tx, k, raw)
 }
 
+// Has reports whether there is a record with the given key.
+func (t *Table[T]) Has(tx *Tx, key string) bool { return tx.tx.Get(t.recordKey(key)) != nil }
+
 // Rev returns the revision of the record with the given key: 1 when it is
 // first stored, one more each time it is stored again. ErrNotFound if there is
 // none.

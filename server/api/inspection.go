@@ -67,7 +67,7 @@ func (c *call) keepInventory(node string, inv *wire.Inventory) error {
 	if err := json.Unmarshal(raw, &kept); err != nil {
 		return err
 	}
-	return c.api.db.Update(func(tx *store.Tx) error {
+	return c.api.db.Batch(func(tx *store.Tx) error {
 		n, err := store.Nodes.Get(tx, node)
 		if err != nil {
 			return err

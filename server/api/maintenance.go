@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -29,18 +30,35 @@ func clearMaintenance(c *call) error { return c.maintain(false, "") }
 // maintain sets a node's maintenance flag. It is allowed in every state and
 // while the node is locked: it is how a person stops what goes wrong.
 func (c *call) maintain(on bool, reason string) error {
+	err := c.changeNode(func(n *store.Node) error {
+		n.Maintenance, n.MaintenanceReason = on, reason
+		if !on {
+			n.Fault = ""
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.empty(http.StatusAccepted)
+}
+
+// changeNode changes the call's node as it is when it is saved.
+func (c *call) changeNode(change func(*store.Node) error) error {
 	n, err := c.node()
 	if err != nil {
 		return err
 	}
-	err = c.api.db.Update(func(tx *store.Tx) error {
+	err = c.api.db.Batch(func(tx *store.Tx) error {
 		n, err := store.Nodes.Get(tx, n.UUID)
+		if errors.Is(err, store.ErrNotFound) {
+			return noNode(c.path("node"))
+		}
 		if err != nil {
 			return err
 		}
-		n.Maintenance, n.MaintenanceReason = on, reason
-		if !on {
-			n.Fault = ""
+		if err := change(n); err != nil {
+			return err
 		}
 		n.UpdatedAt = time.Now().UTC()
 		return store.Nodes.Put(tx, n)
@@ -49,5 +67,5 @@ func (c *call) maintain(on bool, reason string) error {
 		return err
 	}
 	c.api.conductor.NodeChanged(n.UUID)
-	return c.empty(http.StatusAccepted)
+	return nil
 }

@@ -25,7 +25,7 @@ func deleteDiscovered(c *call) error {
 	if err != nil {
 		return err
 	}
-	err = c.api.db.Update(func(tx *store.Tx) error { return store.DiscoveredMachines.Delete(tx, mac) })
+	err = c.api.db.Batch(func(tx *store.Tx) error { return store.DiscoveredMachines.Delete(tx, mac) })
 	if errors.Is(err, store.ErrNotFound) {
 		return refuse(http.StatusNotFound, "No machine %s is among the discovered ones", mac)
 	}

@@ -167,7 +167,7 @@ func deleteNode(c *call) error {
 	if err != nil {
 		return err
 	}
-	err = c.api.db.Update(func(tx *store.Tx) error {
+	err = c.api.db.Batch(func(tx *store.Tx) error {
 		if n, err = store.Nodes.Get(tx, n.UUID); err != nil {
 			return err
 		}

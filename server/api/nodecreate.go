@@ -31,7 +31,7 @@ func createNode(c *call) error {
 	if err != nil {
 		return err
 	}
-	err = c.api.db.Update(func(tx *store.Tx) error {
+	err = c.api.db.Batch(func(tx *store.Tx) error {
 		if _, err := store.Nodes.Get(tx, n.UUID); err == nil {
 			return refuse(http.StatusConflict, "A node with UUID %s already exists.", n.UUID)
 		}
@@ -45,10 +45,27 @@ func createNode(c *call) error {
 	return nodes.show(c, http.StatusCreated, n)
 }
 
+// newID takes the UUID that a client has chosen out of what it sent, or makes
+// one.
+func newID(sent map[string]any) (string, error) {
+	id := sent["uuid"]
+	delete(sent, "uuid")
+	if id == nil {
+		return uuid.NewString(), nil
+	}
+	s, ok := id.(string)
+	if !ok {
+		return "", invalid("Expected UUID for uuid: %s", shown(id))
+	}
+	return parseUUID("uuid", s)
+}
+
 // newNode makes the node that a POST describes, or says what is wrong with it.
 func (c *call) newNode(sent map[string]any) (*store.Node, error) {
-	id, hasID := sent["uuid"]
-	delete(sent, "uuid")
+	id, err := newID(sent)
+	if err != nil {
+		return nil, err
+	}
 	if err := known(nodeAttrs, c.v, slices.Sorted(maps.Keys(sent)), "set"); err != nil {
 		return nil, err
 	}
@@ -59,14 +76,7 @@ func (c *call) newNode(sent map[string]any) (*store.Node, error) {
 	if err := assign(nodeAttrs, n, sent); err != nil {
 		return nil, err
 	}
-	n.UUID = uuid.NewString()
-	if hasID && id != nil {
-		s, ok := id.(string)
-		if !ok || !isUUID(s) {
-			return nil, invalid("Expected UUID for uuid: %s", shown(id))
-		}
-		n.UUID = strings.ToLower(s)
-	}
+	n.UUID = id
 	if err := c.checkNode(n, nil); err != nil {
 		return nil, err
 	}

@@ -74,7 +74,7 @@ func (c *call) updateNode(change func(*store.Node) (*store.Node, error)) (*store
 		}
 		n.UpdatedAt = time.Now().UTC()
 		raced := false
-		err = c.api.db.Update(func(tx *store.Tx) error {
+		err = c.api.db.Batch(func(tx *store.Tx) error {
 			now, err := store.Nodes.Get(tx, old.UUID)
 			if err != nil {
 				return err

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"bessemer/store"
 )
 
@@ -119,7 +117,7 @@ func createPort(c *call) error {
 	if err != nil {
 		return err
 	}
-	err = c.api.db.Update(func(tx *store.Tx) error {
+	err = c.api.db.Batch(func(tx *store.Tx) error {
 		if _, err := store.Nodes.Get(tx, p.NodeUUID); err != nil {
 			return invalid("Node %s could not be found.", p.NodeUUID)
 		}
@@ -140,8 +138,10 @@ func createPort(c *call) error {
 }
 
 func (c *call) newPort(sent map[string]any) (*store.Port, error) {
-	id, hasID := sent["uuid"]
-	delete(sent, "uuid")
+	id, err := newID(sent)
+	if err != nil {
+		return nil, err
+	}
 	if err := known(portAttrs, c.v, slices.Sorted(maps.Keys(sent)), "set"); err != nil {
 		return nil, err
 	}
@@ -150,14 +150,7 @@ func (c *call) newPort(sent map[string]any) (*store.Port, error) {
 			return nil, invalid("Missing mandatory value: %s", must)
 		}
 	}
-	p := &store.Port{UUID: uuid.NewString(), CreatedAt: time.Now().UTC()}
-	if hasID && id != nil {
-		s, ok := id.(string)
-		if !ok || !isUUID(s) {
-			return nil, invalid("Expected UUID for uuid: %s", shown(id))
-		}
-		p.UUID = strings.ToLower(s)
-	}
+	p := &store.Port{UUID: id, CreatedAt: time.Now().UTC()}
 	if err := assign(portAttrs, p, sent); err != nil {
 		return nil, err
 	}
@@ -190,7 +183,7 @@ func patchPort(c *call) error {
 		return err
 	}
 	var was string
-	err = c.api.db.Update(func(tx *store.Tx) error {
+	err = c.api.db.Batch(func(tx *store.Tx) error {
 		old, err := store.Ports.Get(tx, p.UUID)
 		if errors.Is(err, store.ErrNotFound) {
 			return noPort(c.path("port"))
@@ -268,7 +261,7 @@ func deletePort(c *call) error {
 	if err != nil {
 		return err
 	}
-	err = c.api.db.Update(func(tx *store.Tx) error {
+	err = c.api.db.Batch(func(tx *store.Tx) error {
 		n, err := store.Nodes.Get(tx, p.NodeUUID)
 		if err == nil && held(n) {
 			return locked(n)

@@ -3,7 +3,6 @@ package api
 import (
 	"net/http"
 	"slices"
-	"time"
 
 	"bessemer/store"
 )
@@ -89,15 +88,7 @@ func checkTrait(t string) error {
 
 // changeTraits replaces a node's traits, sorted and each once.
 func (c *call) changeTraits(change func(*store.Node) ([]string, error)) error {
-	n, err := c.node()
-	if err != nil {
-		return err
-	}
-	err = c.api.db.Update(func(tx *store.Tx) error {
-		n, err := store.Nodes.Get(tx, n.UUID)
-		if err != nil {
-			return err
-		}
+	return c.changeNode(func(n *store.Node) error {
 		if held(n) {
 			return locked(n)
 		}
@@ -110,11 +101,6 @@ func (c *call) changeTraits(change func(*store.Node) ([]string, error)) error {
 		if n.Traits = slices.Compact(traits); len(n.Traits) > maxTraits {
 			return invalid("Error setting traits: node %s may have at most %d traits", n.UUID, maxTraits)
 		}
-		n.UpdatedAt = time.Now().UTC()
-		return store.Nodes.Put(tx, n)
+		return nil
 	})
-	if err == nil {
-		c.api.conductor.NodeChanged(n.UUID)
-	}
-	return err
 }

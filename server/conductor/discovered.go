@@ -99,7 +99,17 @@ func (c *Conductor) saveDiscovered(ctx context.Context) {
 // forgetDiscovered removes machines that belong to a node now.
 func (c *Conductor) forgetDiscovered(macs []string) {
 	c.found.drop(macs)
-	err := c.db.Batch(func(tx *store.Tx) error {
+	known := false
+	err := c.db.View(func(tx *store.Tx) error {
+		for _, mac := range macs {
+			known = known || store.DiscoveredMachines.Has(tx, mac)
+		}
+		return nil
+	})
+	if err == nil && !known {
+		return // which is what most changes of a node find, and a commit costs
+	}
+	err = c.db.Batch(func(tx *store.Tx) error {
 		for _, mac := range macs {
 			if err := store.DiscoveredMachines.Delete(tx, mac); err != nil && !errors.Is(err, store.ErrNotFound) {
 				return err

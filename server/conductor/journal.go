@@ -75,8 +75,18 @@ func (c *Conductor) save(ctx context.Context, t *Task, change func(*store.Run)) 
 	if change != nil {
 		change(t.Run)
 	}
-	var from, to store.ProvisionState
-	err := c.db.Batch(func(tx *store.Tx) error {
+	if _, err := c.commit(ctx, t, nil); err != nil {
+		return err
+	}
+	c.crash(t.w.Name+"/"+t.Run.Step, "saved")
+	return nil
+}
+
+// commit is the transaction of save and finish; then, if any, is part of it.
+// It returns the node's state.
+func (c *Conductor) commit(ctx context.Context, t *Task, then func(*store.Tx, *store.Node) error) (to store.ProvisionState, err error) {
+	var from store.ProvisionState
+	err = c.db.Batch(func(tx *store.Tx) error {
 		n, err := t.fresh(tx)
 		if err != nil {
 			return err
@@ -85,17 +95,21 @@ func (c *Conductor) save(ctx context.Context, t *Task, change func(*store.Run)) 
 		if err := t.apply(tx, n); err != nil {
 			return err
 		}
+		if then != nil {
+			if err := then(tx, n); err != nil {
+				return err
+			}
+		}
 		to, n.UpdatedAt = n.ProvisionState, time.Now()
 		return errors.Join(store.Runs.Put(tx, t.Run), store.Nodes.Put(tx, n))
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
-	t.saved()
+	t.was, t.changes, t.writes = journalOf(t.Run), nil, nil
 	c.stateChanged(ctx, t.Node.UUID, from, to)
 	c.refresh(t.Node.UUID)
-	c.crash(t.w.Name+"/"+t.Run.Step, "saved")
-	return nil
+	return to, nil
 }
 
 // fresh reads the run's node, and makes sure that the run is still the node's
@@ -134,8 +148,6 @@ func (t *Task) apply(tx *store.Tx, n *store.Node) error {
 	return nil
 }
 
-func (t *Task) saved() { t.was, t.changes, t.writes = journalOf(t.Run), nil, nil }
-
 // finish ends the run: state, target, lock and the workflow that follows, in
 // one transaction.
 func (c *Conductor) finish(ctx context.Context, t *Task) error {
@@ -146,33 +158,19 @@ func (c *Conductor) finish(ctx context.Context, t *Task) error {
 	t.Run.Step, t.Run.WaitingFor, t.Run.Deadline, t.Run.WakeAt = "", "", time.Time{}, time.Time{}
 	t.Run.Progress, t.Run.Ramdisk = nil, nil
 	t.Change(func(n *store.Node) { t.conclude(n) })
-	var from, to store.ProvisionState
-	err := c.db.Batch(func(tx *store.Tx) error {
-		n, err := t.fresh(tx)
-		if err != nil {
-			return err
+	to, err := c.commit(ctx, t, func(tx *store.Tx, n *store.Node) error {
+		if t.w.Then == "" || t.Run.Outcome != store.OK {
+			return nil
 		}
-		from = n.ProvisionState
-		if err := t.apply(tx, n); err != nil {
-			return err
-		}
-		if t.w.Then != "" && t.Run.Outcome == store.OK {
-			if _, err := c.start(tx, n, c.workflows[t.w.Then], t.Run.Trace, nil); err != nil {
-				return err
-			}
-		}
-		to, n.UpdatedAt = n.ProvisionState, time.Now()
-		return errors.Join(store.Runs.Put(tx, t.Run), store.Nodes.Put(tx, n))
+		_, err := c.start(tx, n, c.workflows[t.w.Then], t.Run.Trace, nil)
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	t.saved()
 	c.forgetLive(t.Node.UUID)
 	c.log.Info().Str("node", t.Node.UUID).Uint64("run", t.Run.ID).Str("workflow", t.w.Name).
 		Str("outcome", string(t.Run.Outcome)).Str("state", string(to)).Msg("run ended")
-	c.stateChanged(ctx, t.Node.UUID, from, to)
-	c.refresh(t.Node.UUID)
 	c.crash(t.w.Name, "ended")
 	return nil
 }
