@@ -40,6 +40,20 @@ func runAll(ctx context.Context, components []component) error {
 	return group.Wait()
 }
 
+// later runs a component's function only after a while.
+func later(wait time.Duration, run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.C:
+			return run(ctx)
+		}
+	}
+}
+
 // every calls fn now and then each interval, until ctx ends.
 func every(interval time.Duration, fn func(context.Context)) func(context.Context) error {
 	return func(ctx context.Context) error {

@@ -39,6 +39,18 @@ func TestStoppingIsNoError(t *testing.T) {
 	}
 }
 
+func TestLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 35*time.Second)
+		defer cancel()
+		calls := 0
+		_ = later(20*time.Second, every(10*time.Second, func(context.Context) { calls++ }))(ctx)
+		if calls != 2 {
+			t.Errorf("got %d calls, want them at 20 s and 30 s", calls)
+		}
+	})
+}
+
 func TestEvery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 35*time.Second)

@@ -84,7 +84,7 @@ func Open(ctx context.Context, o Options) (s *Server, err error) {
 	s.conductor = conductor.New(s.conductorConfig(images))
 	s.ramdisk = newRamdiskKeeper(o.Config, s.part("ramdisk"))
 	s.add("conductor", s.conductor.Run)
-	s.add("retention", every(time.Hour, s.prune))
+	s.add("retention", later(5*time.Minute, every(time.Hour, s.prune))) // it reads all there is: not at a start
 	err = errors.Join(s.openAPI(images), s.openProvisioning())
 	return s, err
 }
