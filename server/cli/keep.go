@@ -91,6 +91,7 @@ func restoreCommand() *cli.Command {
 				return fmt.Errorf("restore %s: %w", file, err)
 			}
 			say(c, "%s holds the state of %s", dir, file)
+			say(c, "its nodes come up in maintenance, for they may have moved on since; look at each, then: bessemer node maintenance off NODE")
 			return nil
 		},
 	}
