@@ -6,12 +6,15 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"bessemer/bmc/sim"
 )
 
 // checkDisk compares the machine's disk with the image, byte by byte, and
@@ -113,6 +116,95 @@ func compare(t *testing.T, name string, a, b io.ReaderAt, from, to int64) {
 				return
 			}
 		}
+	}
+}
+
+// stainSize is how much of a disk stain changes in each place.
+const stainSize = 1 << 20
+
+// stain empties the disks of a machine that is off but for something at the
+// beginning, in the middle and at the end.
+func (n *node) stain(t *testing.T) {
+	t.Helper()
+	for _, d := range n.machine.Spec().Disks {
+		f, err := os.OpenFile(d.Path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = errors.Join(f.Truncate(0), f.Truncate(d.Size))
+		for _, at := range stainsOf(d) {
+			if err == nil {
+				_, err = f.WriteAt(stainAt(d, at), at)
+			}
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func stainsOf(d sim.Disk) []int64 { return []int64{0, d.Size / 2, d.Size - stainSize} }
+
+func stainAt(d sim.Disk, at int64) []byte {
+	return bytes.Repeat([]byte(fmt.Sprintf("%-31s\n", fmt.Sprintf("%s at %d", d.Serial, at))), stainSize/32)
+}
+
+// checkUntouched expects the stains as they were, and nothing else, on all
+// disks.
+func (n *node) checkUntouched(t *testing.T) {
+	t.Helper()
+	for _, d := range n.machine.Spec().Disks {
+		checkStains(t, d, stainsOf(d))
+	}
+}
+
+// checkHalfWritten expects a disk that does not boot and has no partition
+// table any more at either end, and other disks untouched.
+func (n *node) checkHalfWritten(t *testing.T) {
+	t.Helper()
+	disks := n.machine.Spec().Disks
+	f := openFile(t, disks[0].Path)
+	const table = 34 * 512
+	for _, at := range []int64{0, disks[0].Size - table} {
+		b := make([]byte, table)
+		if _, err := f.ReadAt(b, at); err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Count(b, []byte{0}) != table {
+			t.Errorf("disk %s has something at byte %d that may be taken for a partition table", disks[0].Serial, at)
+		}
+	}
+	for _, d := range disks[1:] {
+		checkStains(t, d, stainsOf(d))
+	}
+}
+
+// checkStains expects a disk that holds its stains and zeros.
+func checkStains(t *testing.T, d sim.Disk, at []int64) {
+	t.Helper()
+	f := openFile(t, d.Path)
+	want := map[int64][]byte{}
+	for _, off := range at {
+		want[off] = stainAt(d, off)
+	}
+	got := make([]byte, stainSize)
+	for off := nextData(t, f, 0); off >= 0 && off < d.Size; off = nextData(t, f, off+stainSize) {
+		off -= off % stainSize // the stains begin at whole MiB
+		if _, err := f.ReadAt(got[:min(stainSize, d.Size-off)], off); err != nil {
+			t.Fatal(err)
+		}
+		expect := want[off]
+		if expect == nil {
+			expect = make([]byte, stainSize)
+		}
+		if !bytes.Equal(got, expect) {
+			t.Errorf("disk %s was changed in the MiB at byte %d", d.Serial, off)
+			return
+		}
+		delete(want, off)
+	}
+	for off := range want {
+		t.Errorf("disk %s has lost what was at byte %d", d.Serial, off)
 	}
 }
 

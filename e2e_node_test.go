@@ -83,6 +83,13 @@ func (n *node) startDeploy(t *testing.T, image, host string) (mark int64) {
 	return mark
 }
 
+// show returns what the API shows of the node.
+func (n *node) show(t *testing.T) (got map[string]any) {
+	t.Helper()
+	n.call(t, http.MethodGet, "/v1/nodes/"+n.name, nil, &got)
+	return got
+}
+
 func (n *node) setImage(t *testing.T, url, sum string) {
 	t.Helper()
 	n.call(t, http.MethodPatch, "/v1/nodes/"+n.name, []map[string]any{
@@ -139,14 +146,14 @@ func driveFacts(host string) map[string]string {
 }
 
 // waitState waits for one of the provision states, and fails at once when the
-// node comes to a failure state instead.
+// node comes to rest in another one.
 func (n *node) waitState(t *testing.T, within time.Duration, want ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
 	last, err := n.rack.app.client.WaitState(ctx, n.name, func(got map[string]any) bool {
 		state, _ := got["provision_state"].(string)
-		return slices.Contains(want, state) || strings.HasSuffix(state, "failed") || state == "error" ||
+		return slices.Contains(want, state) || strings.HasSuffix(state, "failed") || state == "error" || state == "active" ||
 			state == "enroll" && got["last_error"] != nil
 	}, nil)
 	state, _ := last["provision_state"].(string)

@@ -105,13 +105,15 @@ func (c *Conductor) checkInfo(n *store.Node) error {
 	return d.Close()
 }
 
+var errNoImage = errors.New("instance_info has no image_source: set it to the name or UUID of an image that was added with `bessemer image add`, or to an http or https URL")
+
 // checkDeploy checks what a deploy needs, short of finding the image.
 func (c *Conductor) checkDeploy(n *store.Node, ports []*store.Port) error {
 	if err := c.checkRamdisk(n, ports); err != nil {
 		return err
 	}
 	if s, _ := n.InstanceInfo["image_source"].(string); s == "" {
-		return errors.New("instance_info has no image_source: the name or UUID of an image, or a URL")
+		return errNoImage
 	}
 	return nil
 }
@@ -119,7 +121,7 @@ func (c *Conductor) checkDeploy(n *store.Node, ports []*store.Port) error {
 // checkImage finds the image.
 func (c *Conductor) checkImage(ctx context.Context, n *store.Node) error {
 	if s, _ := n.InstanceInfo["image_source"].(string); s == "" {
-		return errors.New("instance_info has no image_source: the name or UUID of an image, or a URL")
+		return errNoImage
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeouts.Request)
 	defer cancel()
