@@ -36,11 +36,10 @@ func TestE2EBadInput(t *testing.T) {
 		n.stain(t)
 	})
 	bad := serveBadImages(t, r)
-	strangers := beginVerifying(t, bios, uefi)
 	t.Run("requests", func(t *testing.T) { checkRefusals(t, bios) })
 	t.Run("images", func(t *testing.T) { checkImageRefusals(t, bios, bad) })
 	t.Run("command line", func(t *testing.T) { checkCommandLine(t, bios) })
-	t.Run("controllers", func(t *testing.T) { checkStrangers(t, strangers) })
+	t.Run("controllers", func(t *testing.T) { checkStrangers(t, beginVerifying(t, bios, uefi)) })
 	for _, n := range nodes {
 		n.checkUntouched(t) // nothing of this has got as far as to a machine
 		if got := n.machine.Starts(); len(got) != 0 {

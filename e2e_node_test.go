@@ -31,7 +31,7 @@ type node struct {
 }
 
 const (
-	userData     = "#!/bin/sh\necho hello from user data\n"
+	userData     = "#!/bin/sh\necho yes >/run/user-data-ran\n"
 	instanceUUID = "0d6f2a5e-1111-4222-8333-444455556666" // in meta_data.json
 	vif          = "5ec3b7a0-2222-4333-8444-555566667777" // the instance's port in the tenant's network
 )
@@ -125,10 +125,11 @@ func (n *node) deploy(t *testing.T, image, host string) {
 }
 
 // checkBooted reads the serial console: the deployed system is up, by the
-// right firmware, with what its config drive says.
-func (n *node) checkBooted(t *testing.T, mark int64, want map[string]string) {
+// right firmware, with what its config drive says. It returns all that the
+// system says.
+func (n *node) checkBooted(t *testing.T, mark int64, want map[string]string) (got map[string]string) {
 	t.Helper()
-	got := lab.Facts(lab.WaitConsole(t, n.machine, mark, lab.Marker, 5*time.Minute))
+	got = lab.Facts(lab.WaitConsole(t, n.machine, mark, lab.Marker, 5*time.Minute))
 	if got["fw"] != n.mode() {
 		t.Errorf("%s: the deployed system was started by %q, want %q", n.name, got["fw"], n.mode())
 	}
@@ -137,6 +138,7 @@ func (n *node) checkBooted(t *testing.T, mark int64, want map[string]string) {
 			t.Errorf("%s: the deployed system says %s=%q, want %q", n.name, k, got[k], v)
 		}
 	}
+	return got
 }
 
 // driveFacts are what the deployed system says of the config drive that

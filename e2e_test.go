@@ -58,7 +58,8 @@ func TestE2EDeploy(t *testing.T) {
 // The appliance is killed at several steps of a deployment, each time goes on
 // where it was, and the node becomes active.
 func TestE2EKill(t *testing.T) {
-	r := newRack(t)
+	t.Parallel()
+	r := newRack(t, "BESSEMER_CONDUCTOR_AUTOMATED_CLEAN=false")
 	// A controller as slow as real ones makes steps that last.
 	n := r.addRedfish("uefi-1", sim.RedfishOptions{Delay: 300 * time.Millisecond})
 	n.enroll(t)
@@ -92,6 +93,7 @@ func TestE2EOpenStackClient(t *testing.T) {
 	if _, err := exec.LookPath("openstack"); err != nil {
 		t.Skip("no openstack command (Debian packages python3-openstackclient, python3-ironicclient)")
 	}
+	t.Parallel()
 	r := newRack(t)
 	n := r.addUEFI("uefi-1")
 	os := func(args ...string) string {
