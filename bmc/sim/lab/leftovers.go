@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,26 +22,53 @@ const prefix = "bessemer-lab-"
 // removeLeftovers removes the labs of tests that no longer run.
 func removeLeftovers(t testing.TB) {
 	t.Helper()
-	for _, pattern := range []string{"/run/netns/", os.TempDir() + "/"} {
-		found, err := filepath.Glob(pattern + prefix + "*")
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, err := range removeLabs(orphan) {
+		t.Logf("remove what an earlier test has left: %v", err)
+	}
+}
+
+// removeLabs removes the labs of some names: their namespaces with all that
+// runs in them, then their directories.
+func removeLabs(which func(name string) bool) (errs []error) {
+	for _, dir := range []string{namespaces, os.TempDir()} {
+		found, err := filepath.Glob(filepath.Join(dir, prefix+"*"))
+		errs = append(errs, some(err)...)
 		for _, path := range found {
-			if !orphan(filepath.Base(path)) {
+			if !which(filepath.Base(path)) {
 				continue
 			}
-			t.Logf("removing %s of an earlier test", path)
-			if pattern == "/run/netns/" {
+			if dir == namespaces {
 				err = remove(filepath.Base(path))
 			} else {
 				err = os.RemoveAll(path)
 			}
-			if err != nil {
-				t.Logf("remove %s: %v", path, err)
-			}
+			errs = append(errs, some(err)...)
 		}
 	}
+	return errs
+}
+
+const namespaces = "/run/netns"
+
+func some(err error) []error {
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+// removeOwnLabs waits for a signal that ends the test's program, and removes
+// the program's labs before it ends.
+func removeOwnLabs() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() { // ends with the program
+		got := <-signals
+		own := prefix + strconv.Itoa(os.Getpid()) + "-"
+		errs := removeLabs(func(name string) bool { return strings.HasPrefix(name, own) })
+		fmt.Fprintln(os.Stderr, "ended by signal:", got, errors.Join(errs...))
+		os.Exit(1)
+	}()
 }
 
 // orphan reports whether name is a lab's and its test is no more.

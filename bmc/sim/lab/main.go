@@ -14,12 +14,14 @@ const chassisEnv = "BESSEMER_LAB_CHASSIS"
 
 var mainCalled bool
 
-// Main is the TestMain of a package that uses [Lab.IPMISim], which runs the
-// test's own program for every chassis command.
+// Main is the TestMain of a package that uses labs. [Lab.IPMISim] runs the
+// test's own program for every chassis command; and labs go even when the tests
+// are interrupted.
 func Main(m *testing.M) {
 	mainCalled = true
 	socket := os.Getenv(chassisEnv)
 	if socket == "" {
+		removeOwnLabs()
 		os.Exit(m.Run())
 	}
 	if err := askChassis(socket, os.Args[1:], os.Stdout); err != nil {
