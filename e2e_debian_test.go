@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"testing"
 	"time"
-
 )
 
 // A distribution's own image with cloud-init is deployed: it takes its host
@@ -46,4 +45,3 @@ func TestE2EDebian(t *testing.T) {
 		t.Error("the script in the user data has not run")
 	}
 }
-
