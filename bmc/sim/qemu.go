@@ -200,7 +200,7 @@ func (q *QEMU) powered(ctx context.Context, p *period) {
 	for again := true; again; {
 		var err error
 		again, err = q.run(ctx, p)
-		if err != nil {
+		if err != nil && ctx.Err() == nil { // else it was told to go off
 			q.cfg.Log.Error().Err(err).Str("machine", q.cfg.Name).Msg("machine went off by itself")
 			q.mu.Lock()
 			q.fault = err
