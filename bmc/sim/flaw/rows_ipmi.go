@@ -1,0 +1,3 @@
+package flaw
+
+var ipmiRows = []Row{}
