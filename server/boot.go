@@ -113,7 +113,7 @@ func (s *Server) openHTTP(nbps ipxe.Files, owner pxe.Owner) error {
 		mux := http.NewServeMux()
 		mux.Handle(pxe.PathPrefix, boot)
 		mux.Handle("/", s.api().ProvisioningHandler())
-		return s.serveHTTP(ctx, l, mux, "", "")
+		return s.serveHTTP(ctx, l, around(s.Prove.Machines, mux), "", "")
 	})
 	return nil
 }

@@ -36,6 +36,7 @@ type Options struct {
 	Types   bmc.Types // the hardware types
 	Version string
 	Log     zerolog.Logger
+	Prove   Prove // for tests
 }
 
 // A Server is the appliance.
@@ -102,7 +103,7 @@ func (s *Server) openStore() error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the data directory: %w; choose another: --data-dir DIR", err)
 	}
-	db, err := store.Open(dir, store.Options{})
+	db, err := store.Open(dir, store.Options{Fault: s.Prove.Write})
 	if errors.Is(err, store.ErrLocked) {
 		return fmt.Errorf("%w; a Bessemer runs already on %s: stop it, or choose another --data-dir", err, dir)
 	}
@@ -136,7 +137,7 @@ func (s *Server) openAPI(images api.Images) error {
 		s.Log.Warn().Str("listen", c.Listen).Msg(clearWarning)
 	}
 	s.add("api", func(ctx context.Context) error {
-		return s.serveHTTP(ctx, l, s.api().Handler(), c.TLSCert, c.TLSKey)
+		return s.serveHTTP(ctx, l, around(s.Prove.API, s.api().Handler()), c.TLSCert, c.TLSKey)
 	})
 	return nil
 }

@@ -46,6 +46,7 @@ func (s *Server) conductorConfig(images *images.Store) conductor.Config {
 		},
 		NoAutomatedClean: !c.AutomatedClean,
 		KeepPowerOnError: !c.PowerOffOnFailure,
+		AgentTransport:   s.Prove.Agent,
 	}
 }
 

@@ -22,6 +22,8 @@ type Options struct {
 	// Salvage opens a store of whose two header pages one is damaged. The
 	// last transaction may be lost.
 	Salvage bool
+	// Fault makes write transactions fail; for tests only.
+	Fault Fault
 }
 
 // DB is the state store. Its methods may be called by many at once.
@@ -135,7 +137,10 @@ func openSpace(dir string, o Options) (space, *sealer, error) {
 		return nil, nil, err
 	}
 	s, err := openBolt(path, bolt.Options{NoSync: o.NoSync})
-	return s, seal, err
+	if err != nil || o.Fault == nil {
+		return s, seal, err
+	}
+	return &faultySpace{space: s, fault: o.Fault}, seal, nil
 }
 
 func keyFor(dir, path string) ([]byte, error) {

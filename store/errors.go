@@ -29,6 +29,10 @@ var (
 	ErrExists = errors.New("there is a store already")
 	// ErrClosed is returned once the store has been closed.
 	ErrClosed = errors.New("store is closed")
+	// ErrNoSpace is returned when the disk has no room for what is written.
+	ErrNoSpace = errors.New("no space left on the disk")
+	// ErrDisk is returned when the disk refuses to write for another reason.
+	ErrDisk = errors.New("the disk does not take it")
 	// ErrBehind ends a watch whose position has been forgotten: read the
 	// records anew and watch from there.
 	ErrBehind = errors.New("watch position is no longer kept")

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"bessemer/bmc"
 	"bessemer/pxe/images"
 	"bessemer/server/auth"
@@ -68,8 +70,25 @@ var statuses = []struct {
 	{images.ErrFormat, http.StatusBadRequest},
 	{images.ErrNoSpace, http.StatusInsufficientStorage},
 	{images.ErrInUse, http.StatusConflict},
+	{store.ErrNoSpace, http.StatusInsufficientStorage},
+	{store.ErrDisk, http.StatusServiceUnavailable},
 	{store.ErrNotFound, http.StatusNotFound},
 	{store.ErrConflict, http.StatusConflict},
+}
+
+// hostFaults is the same for what this host refuses, with what to do about it.
+var hostFaults = []struct {
+	err    error
+	status int
+	hint   string
+}{
+	{unix.ENOSPC, http.StatusInsufficientStorage, "make room in the data directory"},
+	{unix.EDQUOT, http.StatusInsufficientStorage, "make room in the data directory, or raise its quota"},
+	{unix.EFBIG, http.StatusInsufficientStorage, "raise the limit on the size of files (LimitFSIZE= of the service)"},
+	{unix.EMFILE, http.StatusServiceUnavailable, "raise the limit on open files (LimitNOFILE= of the service), or close connections"},
+	{unix.ENFILE, http.StatusServiceUnavailable, "raise this host's limit on open files (sysctl fs.file-max)"},
+	{unix.EIO, http.StatusInternalServerError, "look at the kernel's log and the disk of the data directory"},
+	{unix.EROFS, http.StatusInternalServerError, "look at the kernel's log and the disk of the data directory"},
 }
 
 // asFault turns any error into a fault. What is in no table is a fault of
@@ -81,6 +100,11 @@ func asFault(err error, requestID string) *fault {
 	for _, s := range statuses {
 		if errors.Is(err, s.err) {
 			return &fault{status: s.status, text: sentence(err, s.err)}
+		}
+	}
+	for _, h := range hostFaults {
+		if errors.Is(err, h.err) {
+			return &fault{status: h.status, text: sentence(err, h.err) + "; " + h.hint, hint: h.hint}
 		}
 	}
 	return &fault{

@@ -25,7 +25,8 @@ const maxAnswer = 48 << 20
 // agents keeps one HTTP client per node, so that polling an agent reuses its
 // connection. A client lasts as long as the boot that its agent is of.
 type agents struct {
-	dial func(ctx context.Context, network, address string) (net.Conn, error)
+	dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	around func(http.RoundTripper) http.RoundTripper // nil: nothing is put around
 
 	mu      sync.Mutex
 	clients map[string]*agentClient
@@ -46,7 +47,7 @@ func (a *agents) client(node string, to store.Agent, rec store.Recorder, limit t
 	if old != nil && old.url == to.URL && old.token == to.Token && old.ca == to.CA {
 		return old, nil
 	}
-	c, err := newAgentClient(to, rec, limit, a.dial)
+	c, err := a.newClient(to, rec, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -82,12 +83,12 @@ type agentClient struct {
 	limit          time.Duration
 }
 
-// newAgentClient returns a client that trusts nothing but the certificate
-// that the agent showed in its heartbeat, follows no redirects, uses no
-// proxy, and records what it sends.
-func newAgentClient(to store.Agent, rec store.Recorder, limit time.Duration, dial func(context.Context, string, string) (net.Conn, error)) (*agentClient, error) {
+// newClient returns a client that trusts nothing but the certificate that the
+// agent showed in its heartbeat, follows no redirects, uses no proxy, and
+// records what it sends.
+func (a *agents) newClient(to store.Agent, rec store.Recorder, limit time.Duration) (*agentClient, error) {
 	transport := &http.Transport{
-		DialContext:           dial,
+		DialContext:           a.dial,
 		TLSHandshakeTimeout:   10 * time.Second,
 		ResponseHeaderTimeout: limit,
 		MaxIdleConnsPerHost:   1,
@@ -105,10 +106,14 @@ func newAgentClient(to store.Agent, rec store.Recorder, limit time.Duration, dia
 			VerifyConnection:   func(cs tls.ConnectionState) error { return verifyPinned(cs, pinned) },
 		}
 	}
+	next := http.RoundTripper(transport)
+	if a.around != nil {
+		next = a.around(next)
+	}
 	return &agentClient{
 		url: to.URL, token: to.Token, ca: to.CA, limit: limit,
 		http: &http.Client{
-			Transport: &recording{next: transport, rec: rec},
+			Transport: &recording{next: next, base: transport, rec: rec},
 			CheckRedirect: func(*http.Request, []*http.Request) error {
 				return errors.New("the agent redirects elsewhere, which no agent does")
 			},

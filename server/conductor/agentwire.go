@@ -19,11 +19,12 @@ import (
 // recording is the transport to agents: it draws the arrow of each exchange
 // and of its answer, in the words of the sequence diagram.
 type recording struct {
-	next *http.Transport
+	next http.RoundTripper
+	base *http.Transport // below next
 	rec  store.Recorder
 }
 
-func (r *recording) CloseIdleConnections() { r.next.CloseIdleConnections() }
+func (r *recording) CloseIdleConnections() { r.base.CloseIdleConnections() }
 
 // RoundTrip implements [http.RoundTripper].
 func (r *recording) RoundTrip(req *http.Request) (*http.Response, error) {

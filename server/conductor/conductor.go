@@ -62,6 +62,7 @@ func New(c Config) *Conductor {
 		lives:     map[string]*liveStep{},
 		born:      time.Now(), process: newToken()[:12],
 	}
+	cond.agents.around = c.AgentTransport
 	for _, w := range allWorkflows {
 		cond.workflows[w.Name] = w
 	}

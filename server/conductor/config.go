@@ -3,6 +3,7 @@ package conductor
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"os"
 	"time"
 
@@ -44,6 +45,10 @@ type Config struct {
 	// default), on_failure, never.
 	CollectLogs string
 	LogsPerNode int // log archives kept per node; 10
+
+	// AgentTransport, if set, is put around the HTTP transport to each agent;
+	// tests let calls fail there.
+	AgentTransport func(http.RoundTripper) http.RoundTripper
 }
 
 // Timeouts are the conductor's times. Zero values are the defaults.
