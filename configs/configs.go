@@ -32,6 +32,10 @@ type Log struct {
 	Format string `yaml:"format" help:"console, json, or auto: console on a terminal"`
 }
 
+// Simulated is the provisioning interface that is none: simulated machines on
+// loopback, which needs no privileges.
+const Simulated = "sim"
+
 // API is the listener for people and clients.
 type API struct {
 	Listen    string   `yaml:"listen" help:"address of the API and the dashboard"`
@@ -44,9 +48,9 @@ type API struct {
 
 // Provisioning is the side that machines boot from.
 type Provisioning struct {
-	Interface  string `yaml:"interface" help:"network interface towards the machines; empty: no network boot"`
+	Interface  string `yaml:"interface" help:"network interface towards the machines; sim: simulated machines on loopback; empty: no network boot"`
 	Address    string `yaml:"address" help:"our IPv4 address on it; empty: its first one"`
-	Port       int    `yaml:"port" help:"TCP port of boot scripts, ramdisk, images and the agent's calls"`
+	Port       int    `yaml:"port" help:"TCP port of boot scripts, ramdisk, images and the agent's calls; 0 with sim: any free one"`
 	KernelArgs string `yaml:"kernel_args" help:"arguments for the ramdisk's kernel beside our own, separated by spaces"`
 }
 

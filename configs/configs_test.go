@@ -144,6 +144,30 @@ func TestNoAuthenticationOnlyOnLoopback(t *testing.T) {
 	}
 }
 
+func TestSimulatedNetwork(t *testing.T) {
+	tests := []struct {
+		change func(*Config)
+		fault  string
+	}{
+		{func(c *Config) {}, ""},
+		{func(c *Config) { c.Provisioning.Port = 0 }, ""},
+		{func(c *Config) { c.Provisioning.Address = "127.0.0.1" }, ""},
+		{func(c *Config) { c.Provisioning.Port = -1 }, "provisioning.port: -1"},
+		{func(c *Config) { c.Provisioning.Address = "192.0.2.1" }, "provisioning.address"},
+		{func(c *Config) { c.DHCP.Mode = "proxy" }, "dhcp.mode"},
+		{func(c *Config) { c.Provisioning.Interface, c.Provisioning.Port = "eth1", 0 }, "provisioning.port: 0"},
+	}
+	for _, tt := range tests {
+		c := Default()
+		c.Provisioning.Interface = Simulated
+		tt.change(&c)
+		err := c.Validate()
+		if tt.fault == "" && err != nil || tt.fault != "" && (err == nil || !strings.Contains(err.Error(), tt.fault)) {
+			t.Errorf("%+v: got %v, want %q", c.Provisioning, err, tt.fault)
+		}
+	}
+}
+
 func TestDurationText(t *testing.T) {
 	for d, want := range map[time.Duration]string{10 * time.Minute: "10m", time.Hour: "1h", 90 * time.Second: "1m30s", 30 * time.Second: "30s", 0: "0s"} {
 		if got := Duration(d).String(); got != want {

@@ -20,6 +20,7 @@ func (c Config) validate() []error {
 	c.API.validate(&f)
 	c.Provisioning.validate(&f)
 	c.DHCP.validate(&f)
+	f.check(c.Provisioning.Interface != Simulated || c.DHCP.Mode == "full", "dhcp.mode: %q: simulated machines get their addresses from here, which is mode full", c.DHCP.Mode)
 	f.oneOf("ramdisk.build", c.Ramdisk.Build, "auto", "never")
 	for i, l := range [][]string{c.Outgoing.Allow, c.Outgoing.Deny} {
 		for _, p := range l {
@@ -56,7 +57,9 @@ func (a API) validate(f *faults) {
 }
 
 func (p Provisioning) validate(f *faults) {
-	f.check(p.Port > 0 && p.Port < 65536, "provisioning.port: %d is not a TCP port", p.Port)
+	sim := p.Interface == Simulated
+	f.check((p.Port > 0 || p.Port == 0 && sim) && p.Port < 65536, "provisioning.port: %d is not a TCP port", p.Port)
+	f.check(!sim || p.Address == "" || p.Address == "127.0.0.1", "provisioning.address: %q: on the simulated network it is 127.0.0.1", p.Address)
 	if p.Address != "" {
 		a, err := netip.ParseAddr(p.Address)
 		f.check(err == nil && a.Is4(), "provisioning.address: %q is not an IPv4 address", p.Address)
