@@ -44,6 +44,7 @@ var imports = map[string]string{
 	"server/conductor":         "store bmc pxe pxe/images agent/wire agent/fetch",
 	"server/api":               "store bmc pxe/images server/auth server/conductor server/trace agent/wire",
 	"server/client":            "",
+	"server/load":              "server/client",
 	"server/cli":               "store bmc configs pxe pxe/... server server/auth server/client server/trace agent/fetch ui",
 	"server":                   "store bmc configs pxe pxe/... server/api server/auth server/conductor agent/fetch ui",
 }
