@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -28,6 +29,7 @@ type Config struct {
 	NodeUUID      string        // "": the server finds the node by the MACs
 	Token         string        // "": the first lookup gives one
 	Listen        string        // for commands; "": ":9999"
+	Listener      net.Listener  // TCP, for commands, in place of Listen; the agent closes it
 	AdvertiseHost string        // where the server reaches us; "": the address that reached the server
 	LookupTimeout time.Duration // give up looking up after this; 0: never
 	DiskWait      time.Duration // how long the root device may take to appear (K-05); 0: 30 s
@@ -35,8 +37,12 @@ type Config struct {
 	CA            []byte        // PEM, who may sign the server's certificate; nil: the system's
 	Console       io.Writer     // gets a line for each thing that a person at the screen wants to know; nil: none
 	Version       string        // ours
-	Policy        fetch.Policy  // for images and config drives; CA and Insecure hold for it too
+	Policy        fetch.Policy  // for images and config drives; CA and Insecure hold for it too, its Local for all connections
 	Logger        zerolog.Logger
+
+	// Before, if set, is asked before each command, by its full name; an
+	// error is the command's. Simulated machines break their agents with it.
+	Before func(command string) error
 }
 
 func (c Config) withDefaults() Config {
@@ -85,7 +91,7 @@ func Run(ctx context.Context, c Config, m hw.Machine) error {
 	if err != nil {
 		return err
 	}
-	ln, err := listen(c.Listen)
+	ln, err := listen(c)
 	if err != nil {
 		return err
 	}
@@ -94,6 +100,7 @@ func Run(ctx context.Context, c Config, m hw.Machine) error {
 	if err != nil {
 		return err
 	}
+	defer api.client.CloseIdleConnections()
 	con := newConsole(c.Console)
 	node, err := lookup(ctx, c, api, m, con)
 	if err != nil {
@@ -119,6 +126,7 @@ func serve(ctx context.Context, c Config, m hw.Machine, api *api, node *node, id
 	g, ctx := errgroup.WithContext(ctx)
 	beat := newHeart(c, api, node, id)
 	x := newExecutor(ctx, c, m, node, beat, con)
+	defer x.client.CloseIdleConnections()
 	beat.locked = x.locked
 	g.Go(func() error { return beat.run(ctx) })
 	g.Go(func() error {

@@ -56,7 +56,7 @@ func newAPI(c Config) (*api, error) {
 		client: &http.Client{
 			Timeout: 30 * time.Second,
 			Transport: &http.Transport{
-				DialContext:           (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+				DialContext:           (&net.Dialer{Timeout: 10 * time.Second, LocalAddr: c.Policy.LocalAddr()}).DialContext,
 				TLSClientConfig:       t,
 				TLSHandshakeTimeout:   10 * time.Second,
 				ResponseHeaderTimeout: 30 * time.Second,

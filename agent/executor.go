@@ -86,6 +86,7 @@ func (x *executor) execute(ctx context.Context, r wire.CommandRequest, wait bool
 			return wire.Command{}, err
 		}
 	}
+	cmd.run = x.unlessRefused(r.Name, cmd.run)
 	j, err := x.admit(name, cmd.async)
 	if err != nil {
 		return wire.Command{}, err
@@ -161,6 +162,19 @@ func (x *executor) perform(ctx context.Context, j *job, cmd command, p params) {
 	j.finish(result, err)
 }
 
+// unlessRefused is a command that Before may refuse.
+func (x *executor) unlessRefused(full string, run runner) runner {
+	if x.Before == nil {
+		return run
+	}
+	return func(ctx context.Context, p params, j *job) (map[string]any, error) {
+		if err := x.Before(full); err != nil {
+			return nil, err
+		}
+		return run(ctx, p, j)
+	}
+}
+
 func (x *executor) report(name string, c wire.Command) {
 	if c.Error != nil {
 		x.con.say("%s failed: %s", name, c.Error.Details)
@@ -226,8 +240,10 @@ type commands map[string]command
 type command struct {
 	async bool
 	check func(params) error // refuses with 400 before anything is done
-	run   func(context.Context, params, *job) (map[string]any, error)
+	run   runner
 }
+
+type runner func(context.Context, params, *job) (map[string]any, error)
 
 // find returns a command and its name without the extension.
 func (t commands) find(full string) (command, string, error) {

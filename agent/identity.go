@@ -23,12 +23,20 @@ type listener struct {
 	port int
 }
 
-func listen(addr string) (*listener, error) {
-	ln, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("listen for commands: %w; is another agent running?", err)
+func listen(c Config) (*listener, error) {
+	ln := c.Listener
+	if ln == nil {
+		var err error
+		if ln, err = net.Listen("tcp", c.Listen); err != nil {
+			return nil, fmt.Errorf("listen for commands: %w; is another agent running?", err)
+		}
 	}
-	return &listener{ln, ln.Addr().(*net.TCPAddr).Port}, nil
+	addr, ok := ln.Addr().(*net.TCPAddr)
+	if !ok {
+		ln.Close()
+		return nil, fmt.Errorf("listen for commands: %v is not a TCP address", ln.Addr())
+	}
+	return &listener{ln, addr.Port}, nil
 }
 
 // identity is where the server reaches us and how it knows that it is us.

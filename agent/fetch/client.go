@@ -19,7 +19,7 @@ const maxRedirects = 5
 // no limit on a whole download; [Open] sets one per read. Keep the client: it
 // holds the connections.
 func (p Policy) Client() *http.Client {
-	d := &net.Dialer{Timeout: 15 * time.Second, KeepAlive: 15 * time.Second, Control: p.control}
+	d := &net.Dialer{Timeout: 15 * time.Second, KeepAlive: 15 * time.Second, Control: p.control, LocalAddr: p.LocalAddr()}
 	t := &http.Transport{
 		DialContext:            d.DialContext,
 		DisableCompression:     true,
@@ -31,7 +31,11 @@ func (p Policy) Client() *http.Client {
 		MaxIdleConnsPerHost:    4,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
-	return &http.Client{Transport: guard{p, t}, CheckRedirect: p.redirect}
+	g := guard{policy: p, next: t, via: t}
+	if p.Via != nil {
+		g.via = p.Via(t)
+	}
+	return &http.Client{Transport: g, CheckRedirect: p.redirect}
 }
 
 // control runs between name resolution and connect(2): the last word.
@@ -60,6 +64,7 @@ func (p Policy) redirect(r *http.Request, via []*http.Request) error {
 type guard struct {
 	policy Policy
 	next   *http.Transport
+	via    http.RoundTripper // leads to next
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -71,7 +76,7 @@ func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		r.Header.Del("Referer")
 	}
-	return g.next.RoundTrip(r)
+	return g.via.RoundTrip(r)
 }
 
 // CloseIdleConnections lets http.Client.CloseIdleConnections through.

@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"strconv"
@@ -21,6 +22,23 @@ type Policy struct {
 
 	Roots    *x509.CertPool // who may sign servers' certificates; nil: the system's
 	Insecure bool           // do not check servers' certificates
+
+	// Local is the address that connections come from; the zero Addr leaves
+	// that to the system. Simulated machines share a host, and each uses its
+	// own.
+	Local netip.Addr
+	// Via, if set, is put between the policy's checks of a request and the
+	// network; the check of each address at the moment of connecting stays.
+	// Simulated machines break their downloads with it.
+	Via func(http.RoundTripper) http.RoundTripper
+}
+
+// LocalAddr is Local as a dialer wants it: nil for none.
+func (p Policy) LocalAddr() net.Addr {
+	if !p.Local.IsValid() {
+		return nil
+	}
+	return &net.TCPAddr{IP: p.Local.AsSlice()}
 }
 
 // Check parses a URL and refuses what we would not ask, without any I/O: other
