@@ -34,10 +34,6 @@ type Conductor struct {
 	timers  map[string]*time.Timer        // wake-ups, by node
 	cancels map[string]context.CancelFunc // of the step that runs now, by node
 	lives   map[string]*liveStep          // by node
-
-	// crash is called at the points between which the journal must hold
-	// together; tests die there.
-	crash func(where, point string)
 }
 
 var (
@@ -58,7 +54,6 @@ func New(c Config) *Conductor {
 		found:     newDiscovery(),
 		timers:    map[string]*time.Timer{},
 		cancels:   map[string]context.CancelFunc{},
-		crash:     func(string, string) {},
 		lives:     map[string]*liveStep{},
 		born:      time.Now(), process: newToken()[:12],
 	}

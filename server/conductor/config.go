@@ -46,6 +46,14 @@ type Config struct {
 	CollectLogs string
 	LogsPerNode int // log archives kept per node; 10
 
+	// Crash, if set, is called at the points between which the journal must
+	// hold together; tests die there. where is "workflow/step"; point is
+	// "before" (the step is loaded, nothing is done), "done" (its effect has
+	// happened), "saved" (what came of it is in the journal), "ended" (the
+	// run has ended with it), or "resume" (at a start, before the run is put
+	// in line).
+	Crash func(where, point string)
+
 	// AgentTransport, if set, is put around the HTTP transport to each agent;
 	// tests let calls fail there.
 	AgentTransport func(http.RoundTripper) http.RoundTripper
@@ -91,6 +99,9 @@ func (c *Config) setDefaults() {
 	}
 	c.CollectLogs = cmp.Or(c.CollectLogs, "always")
 	c.LogsPerNode = cmp.Or(c.LogsPerNode, 10)
+	if c.Crash == nil {
+		c.Crash = func(string, string) {}
+	}
 	c.Timeouts.setDefaults()
 }
 

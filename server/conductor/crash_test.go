@@ -28,8 +28,9 @@ const (
 )
 
 // TestKilledAfterEveryStep kills the appliance's process with SIGKILL at every
-// point of every step of every workflow: after the step's effect and before
-// the journal, and after the journal. Each workflow must reach its goal all
+// point of every step of every workflow: before the step's effect, after it
+// and before the journal, after the journal, and while a restart goes on with
+// what was left. Each workflow must reach its goal all
 // the same, with the same diagram, and the world outside must not notice.
 func TestKilledAfterEveryStep(t *testing.T) {
 	if os.Getenv(crashDir) != "" {
@@ -278,15 +279,16 @@ func TestCrashingProcess(t *testing.T) {
 	}
 	types := bmc.Types{"test": {Open: func(bmc.Target) (bmc.Driver, error) { return remoteBMC(os.Getenv(crashBMC)), nil }}}
 	types["test"] = bmc.Type{Open: types["test"].Open, Interfaces: testType(nil, nil).Interfaces}
-	c := New(testConfig(db, types, dir, os.Getenv(crashAPI)))
 	ended := make(chan struct{}, 1)
-	c.crash = func(where, point string) {
-		dieOnce(t, dir, where+" "+point)
-		select {
-		case ended <- struct{}{}:
-		default:
+	c := New(testConfig(db, types, dir, os.Getenv(crashAPI), func(c *Config) {
+		c.Crash = func(where, point string) {
+			dieOnce(t, dir, where+" "+point)
+			select {
+			case ended <- struct{}{}:
+			default:
+			}
 		}
-	}
+	}))
 	l, err := net.FileListener(os.NewFile(3, "listener"))
 	if err != nil {
 		t.Fatal(err)

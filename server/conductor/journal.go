@@ -78,7 +78,7 @@ func (c *Conductor) save(ctx context.Context, t *Task, change func(*store.Run)) 
 	if _, err := c.commit(ctx, t, nil); err != nil {
 		return err
 	}
-	c.crash(t.w.Name+"/"+t.Run.Step, "saved")
+	c.crash(t, "saved")
 	return nil
 }
 
@@ -171,7 +171,7 @@ func (c *Conductor) finish(ctx context.Context, t *Task) error {
 	c.forgetLive(t.Node.UUID)
 	c.log.Info().Str("node", t.Node.UUID).Uint64("run", t.Run.ID).Str("workflow", t.w.Name).
 		Str("outcome", string(t.Run.Outcome)).Str("state", string(to)).Msg("run ended")
-	c.crash(t.w.Name, "ended")
+	c.crash(t, "ended")
 	return nil
 }
 

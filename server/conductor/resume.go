@@ -25,6 +25,7 @@ func (c *Conductor) resume(ctx context.Context) error {
 		return err
 	}
 	for _, r := range open {
+		c.config.Crash(r.Workflow+"/"+r.Step, "resume")
 		c.db.Record(ctx, store.Message{
 			Trace: r.Trace, Node: r.Node, Run: r.ID, Step: r.Step,
 			From: store.Conductor, To: store.Conductor, Kind: store.Divider, Label: store.LabelRestarted,

@@ -44,12 +44,22 @@ func (c *Conductor) once(ctx context.Context, node string) (again bool, err erro
 		c.wakeIn(node, wait) // heard from in the pause between two tries
 		return false, nil
 	}
+	c.crash(t, "before")
 	c.begin(ctx, t)
 	c.hold(node, cancel)
 	err = c.do(ctx, t)
 	c.release(node)
-	c.crash(t.w.Name+"/"+t.step.Name, "done")
+	c.crash(t, "done")
 	return c.settle(ctx, t, err)
+}
+
+// crash tells of a point of a task's step, see Config.Crash.
+func (c *Conductor) crash(t *Task, point string) {
+	step := t.Run.Step
+	if t.step != nil {
+		step = t.step.Name
+	}
+	c.config.Crash(t.Run.Workflow+"/"+step, point)
 }
 
 // scope returns a context on which messages are the run's.
