@@ -29,6 +29,7 @@ var imports = map[string]string{
 	"bmc/ipmi":                 "bmc store",
 	"bmc/bmctest":              "bmc store store/storetest",
 	"bmc/sim":                  "bmc bmc/sim/flaw pxe store agent/...",
+	"bmc/sim/firmware":         "bmc/sim/flaw",
 	"bmc/sim/flaw":             "",
 	"bmc/sim/lab":              "bmc bmc/sim store",
 	"pxe":                      "store",

@@ -50,7 +50,13 @@ func (s *Server) serve(ctx context.Context) error {
 			}
 		})
 	}
-	rest.Go(func() { s.keepHouse(ctx, cancel, socks) })
+	rest.Go(func() {
+		s.keepHouse(ctx, func() {
+			if ifi, err := net.InterfaceByName(s.cfg.Interface); err != nil || ifi.Index != socks.index {
+				cancel(errLinkGone)
+			}
+		})
+	})
 	<-ctx.Done()
 	socks.close()
 	readers.Wait()
@@ -151,7 +157,7 @@ func (s *Server) concerns(req *dhcpv4.DHCPv4, p packet) bool {
 			s.complain("relay", "relay %s asks for a network that we have no range for (ours is %s)", relay, s.cfg.Subnet)
 			return false
 		}
-	case !s.cfg.Subnet.Contains(s.cfg.Address):
+	case !s.cfg.Subnet.Contains(s.cfg.Address) && !s.cfg.NoSockets:
 		return false // the range is for relayed networks only
 	case t == dhcpv4.MessageTypeRelease && p.peer.Addr() != has:
 		return false // only the holder can send from the address
@@ -161,8 +167,9 @@ func (s *Server) concerns(req *dhcpv4.DHCPv4, p packet) bool {
 	return true
 }
 
-// keepHouse does what is to be done from time to time.
-func (s *Server) keepHouse(ctx context.Context, cancel context.CancelCauseFunc, socks *sockets) {
+// keepHouse does what is to be done from time to time. watch looks whether the
+// interface is still there.
+func (s *Server) keepHouse(ctx context.Context, watch func()) {
 	link, port, tidy := time.NewTicker(linkPeriod), time.NewTicker(portPeriod), time.NewTicker(tidyPeriod)
 	defer link.Stop()
 	defer port.Stop()
@@ -172,9 +179,7 @@ func (s *Server) keepHouse(ctx context.Context, cancel context.CancelCauseFunc, 
 		case <-ctx.Done():
 			return
 		case <-link.C:
-			if ifi, err := net.InterfaceByName(s.cfg.Interface); err != nil || ifi.Index != socks.index {
-				cancel(errLinkGone)
-			}
+			watch()
 		case <-port.C:
 			if err := s.ports.refresh(); err != nil {
 				s.log.Error().Err(err).Msg("keeping the ports known so far")

@@ -29,6 +29,7 @@ type Server struct {
 	seen     seen
 	limit    *limiter
 	saves    chan save
+	ended    chan struct{} // closed when Run without sockets has ended
 	socks    *sockets
 
 	exchanges sync.Map // *dhcpv4.DHCPv4 -> *exchange, while the handlers run
@@ -44,6 +45,7 @@ func New(cfg Config, db *store.DB, booter pxe.Booter, rec store.Recorder) (*Serv
 		cfg: cfg, db: db, booter: booter, rec: rec, ports: ports{db: db},
 		log:   cfg.Log.With().Str("component", "dhcp").Str("interface", cfg.Interface).Logger(),
 		limit: newLimiter(cfg.Limits), saves: make(chan save, 1024),
+		ended: make(chan struct{}),
 	}
 	var err error
 	if s.handlers, err = s.chain(); err != nil {
@@ -54,7 +56,7 @@ func New(cfg Config, db *store.DB, booter pxe.Booter, rec store.Recorder) (*Serv
 	}
 	if cfg.Mode == Full {
 		s.table = newTable(&s.cfg)
-		if !cfg.Subnet.Contains(cfg.Address) {
+		if !cfg.Subnet.Contains(cfg.Address) && !cfg.NoSockets {
 			s.log.Info().Stringer("network", cfg.Subnet).Msg("our address is in another network than the range: only relayed requests are answered")
 		}
 		return s, s.load()
@@ -84,7 +86,7 @@ func (s *Server) Owner(ip netip.Addr) (net.HardwareAddr, bool) {
 // Open opens the sockets, so that what is wrong with them is known before
 // anything is served. The error says what to do.
 func (s *Server) Open() error {
-	if s.cfg.Mode == Off || s.socks != nil {
+	if s.cfg.Mode == Off || s.cfg.NoSockets || s.socks != nil {
 		return nil
 	}
 	socks, err := openSockets(s.cfg)
@@ -101,6 +103,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.cfg.Mode == Off {
 		<-ctx.Done()
 		return nil
+	}
+	if s.cfg.NoSockets {
+		return s.runQuietly(ctx)
 	}
 	if err := s.Open(); err != nil {
 		return err
