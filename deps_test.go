@@ -32,6 +32,8 @@ var imports = map[string]string{
 	"bmc/sim/firmware":         "bmc/sim/flaw",
 	"bmc/sim/flaw":             "",
 	"bmc/sim/lab":              "bmc bmc/sim store",
+	"bmc/sim/tinyos":           "agent/disk agent/hw",
+	"bmc/sim/hardware":         "bmc/sim bmc/sim/flaw bmc/sim/tinyos agent/...",
 	"pxe":                      "store",
 	"pxe/dhcp":                 "pxe store",
 	"pxe/ra":                   "pxe store",
@@ -40,14 +42,15 @@ var imports = map[string]string{
 	"pxe/httpd":                "pxe pxe/ipxe store",
 	"pxe/ramdisk":              "pxe store",
 	"pxe/images":               "pxe store agent/fetch",
+	"server/prove":             "", // tests only
 	"server/trace":             "store",
 	"server/auth":              "store",
 	"server/conductor":         "store bmc pxe pxe/images agent/wire agent/fetch",
 	"server/api":               "store bmc pxe/images server/auth server/conductor server/trace agent/wire",
 	"server/client":            "",
 	"server/load":              "server/client",
-	"server/cli":               "store bmc configs pxe pxe/... server server/auth server/client server/trace agent/fetch ui",
-	"server":                   "store bmc configs pxe pxe/... server/api server/auth server/conductor agent/fetch ui",
+	"server/cli":               "store bmc configs pxe pxe/... server server/auth server/client server/trace agent/fetch ui bmc/sim/flaw bmc/sim/rack bmc/sim/firmware bmc/sim/tinyos",
+	"server":                   "store bmc configs pxe pxe/... server/api server/auth server/conductor agent/fetch ui bmc/sim/firmware",
 }
 
 func TestDependencyDirection(t *testing.T) {

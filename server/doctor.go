@@ -30,7 +30,7 @@ type Finding struct {
 // Doctor looks at this host and says what is missing for the configuration,
 // and how to mend it. It changes nothing.
 func Doctor(ctx context.Context, c configs.Config) []Finding {
-	fs := []Finding{checkDataDir(c), checkAPIPort(c), checkAgent(), checkRamdisk(c), checkSpace(c)}
+	fs := []Finding{checkDataDir(c), checkAPIPort(c), checkAgent(c), checkRamdisk(c), checkSpace(c)}
 	l, err := findLink(c.Provisioning)
 	switch {
 	case err != nil:
@@ -42,12 +42,28 @@ func Doctor(ctx context.Context, c configs.Config) []Finding {
 			Fix: "name the interface towards the machines: --provisioning-interface " + strings.Join(interfaceNames(), " or "),
 		})
 	}
+	if l.simulated() {
+		return append(fs, checkSimulated(c, l)...)
+	}
 	fs = append(fs, Finding{What: "provisioning interface", Well: true, Says: fmt.Sprintf("%s has %s in %s", l.name, l.addr, l.subnet)})
 	fs = append(fs, checkTCP("provisioning port", fmt.Sprintf("%s:%d", l.addr, c.Provisioning.Port)), checkCapabilities())
 	if c.TFTP.Enabled {
 		fs = append(fs, checkUDP("TFTP port", fmt.Sprintf("%s:69", l.addr)))
 	}
 	return append(fs, checkDHCP(ctx, c.DHCP, l)...)
+}
+
+// checkSimulated looks at what simulated machines need, which is no more than
+// loopback.
+func checkSimulated(c configs.Config, l *link) []Finding {
+	fs := []Finding{{What: "provisioning interface", Well: true, Says: "simulated: machines get addresses of " + l.subnet.String() + " on loopback"}}
+	if c.Provisioning.Port != 0 {
+		fs = append(fs, checkTCP("provisioning port", fmt.Sprintf("%s:%d", l.addr, c.Provisioning.Port)))
+	}
+	if _, _, err := l.dhcpRange(c.DHCP.Range); err != nil {
+		fs = append(fs, Finding{What: "DHCP range", Grave: true, Says: err.Error(), Fix: "set dhcp.range to addresses of " + l.subnet.String()})
+	}
+	return fs
 }
 
 func checkDataDir(c configs.Config) Finding {
@@ -145,10 +161,10 @@ func checkCapabilities() Finding {
 	return f
 }
 
-func checkAgent() Finding {
+func checkAgent(c configs.Config) Finding {
 	a, err := ramdisk.Agent()
 	if err != nil {
-		return Finding{What: "agent", Grave: true, Says: err.Error(), Fix: "build with: make"}
+		return Finding{What: "agent", Grave: c.Provisioning.Interface != configs.Simulated, Says: err.Error(), Fix: "build with: make"}
 	}
 	return Finding{What: "agent", Well: true, Says: fmt.Sprintf("%d kB", len(a)>>10)}
 }
@@ -157,6 +173,10 @@ func checkRamdisk(c configs.Config) Finding {
 	f := Finding{What: "ramdisk", Grave: true}
 	if r, err := ramdisk.Open(c.Path("ramdisk")); err == nil {
 		f.Well, f.Says = true, fmt.Sprintf("kernel %s, %d MB to boot", r.KernelVersion, r.Total()>>20)
+		return f
+	}
+	if c.Provisioning.Interface == configs.Simulated {
+		f.Well, f.Says = true, "a stand-in, which simulated machines fetch but do not run"
 		return f
 	}
 	if c.Ramdisk.Kernel != "" {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"bessemer/configs"
+	"bessemer/pxe/dhcp"
 )
 
 // A link is the network that machines boot from, as it is now.
@@ -15,10 +16,23 @@ type link struct {
 	subnet netip.Prefix // masked
 }
 
+// simulated is the network of simulated machines. All of 127.0.0.0/8 is this
+// host's, so that each machine has an address of its own, and reaches us at
+// 127.0.0.1, without an interface and without privileges.
+var simulated = link{configs.Simulated, netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.MustParsePrefix("127.64.0.0/10")}
+
+// simulatedControllers is where the controllers of simulated machines are.
+var simulatedControllers = netip.MustParsePrefix("127.32.0.0/16")
+
+func (l *link) simulated() bool { return l != nil && l.name == configs.Simulated }
+
 // findLink looks up the provisioning interface. No interface is no link.
 func findLink(p configs.Provisioning) (*link, error) {
 	if p.Interface == "" {
 		return nil, nil
+	}
+	if p.Interface == configs.Simulated {
+		return &simulated, nil
 	}
 	ifc, err := net.InterfaceByName(p.Interface)
 	if err != nil {
@@ -78,12 +92,6 @@ func (l *link) dhcpRange(text string) (first, last netip.Addr, err error) {
 	if l.subnet.Bits() > 29 {
 		return first, last, fmt.Errorf("dhcp.range: %s is too small to give addresses from; set dhcp.range", l.subnet)
 	}
-	base := l.subnet.Addr().As4()
-	size := uint32(1) << (32 - l.subnet.Bits())
-	n := uint32(base[0])<<24 | uint32(base[1])<<16 | uint32(base[2])<<8 | uint32(base[3])
-	return ip4(n + size/2), ip4(n + size - 2), nil
-}
-
-func ip4(n uint32) netip.Addr {
-	return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+	first, last = dhcp.UpperHalf(l.subnet)
+	return first, last, nil
 }

@@ -14,6 +14,7 @@ func TestDHCPRange(t *testing.T) {
 		{"192.0.2.0/24", "", "192.0.2.128", "192.0.2.254", ""},
 		{"10.0.0.0/22", "", "10.0.2.0", "10.0.3.254", ""},
 		{"192.0.2.8/29", "", "192.0.2.12", "192.0.2.14", ""},
+		{"10.0.0.0/8", "", "10.254.255.255", "10.255.255.254", ""}, // no more than the server takes
 		{"192.0.2.8/30", "", "", "", "too small"},
 		{"192.0.2.0/24", "192.0.2.10-192.0.2.20", "192.0.2.10", "192.0.2.20", ""},
 		{"192.0.2.0/24", "192.0.3.10-192.0.3.20", "", "", "not inside"},
@@ -31,6 +32,19 @@ func TestDHCPRange(t *testing.T) {
 		if err != nil || first.String() != tt.first || last.String() != tt.last {
 			t.Errorf("%s %q: got %v-%v, %v, want %s-%s", tt.subnet, tt.text, first, last, err, tt.first, tt.last)
 		}
+	}
+}
+
+func TestSimulatedNetwork(t *testing.T) {
+	l, err := findLink(configs.Provisioning{Interface: configs.Simulated})
+	if err != nil || !l.simulated() || l.addr.String() != "127.0.0.1" {
+		t.Fatalf("got %v, %v", l, err)
+	}
+	if _, _, err := l.dhcpRange("127.64.0.10-127.64.0.20"); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := l.dhcpRange("127.0.0.10-127.0.0.20"); err == nil {
+		t.Error("a range beside the simulated network is taken")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -24,6 +25,7 @@ import (
 	"bessemer/bmc"
 	"bessemer/configs"
 	"bessemer/pxe/dhcp"
+	"bessemer/pxe/tftp"
 	"bessemer/server/api"
 	"bessemer/server/auth"
 	"bessemer/server/conductor"
@@ -36,7 +38,10 @@ type Options struct {
 	Types   bmc.Types // the hardware types
 	Version string
 	Log     zerolog.Logger
-	Prove   Prove // for tests
+	// Crash, if set, is told of each point of a step at which the process may
+	// be killed; see conductor.Config.
+	Crash func(where, point string)
+	Prove Prove // for tests
 }
 
 // A Server is the appliance.
@@ -48,6 +53,10 @@ type Server struct {
 	link       *link        // nil: no network boot
 	dhcp       *dhcp.Server // nil: none
 	ramdisk    *ramdiskKeeper
+	tftp       *tftp.Server // nil: none
+	apiSocket  net.Listener
+	bootSocket net.Listener // of the provisioning listener; nil: no network boot
+	closers    []io.Closer  // what else is open
 	api        func() *api.API
 	listeners  []api.Listener
 	components []component
@@ -73,6 +82,9 @@ func Open(ctx context.Context, o Options) (s *Server, err error) {
 	if s.link, err = findLink(o.Config.Provisioning); err != nil {
 		return s, err
 	}
+	// What the ports turn out to be is part of our URL, and of what URLs of
+	// clients may not lead to.
+	sockets := errors.Join(s.listenAPI(), s.listenProvisioning())
 	images, err := s.openImages()
 	if err != nil {
 		return s, err
@@ -84,13 +96,15 @@ func Open(ctx context.Context, o Options) (s *Server, err error) {
 	})
 	s.conductor = conductor.New(s.conductorConfig(images))
 	s.ramdisk = newRamdiskKeeper(o.Config, s.part("ramdisk"))
-	s.add("conductor", s.conductor.Run)
-	s.add("retention", later(5*time.Minute, every(time.Hour, s.prune))) // it reads all there is: not at a start
-	err = errors.Join(s.openAPI(images), s.openProvisioning())
+	s.Add("conductor", s.conductor.Run)
+	s.Add("retention", later(5*time.Minute, every(time.Hour, s.prune))) // it reads all there is: not at a start
+	err = errors.Join(sockets, s.openAPI(images), s.openProvisioning())
 	return s, err
 }
 
-func (s *Server) add(name string, run func(context.Context) error) {
+// Add adds a component to those that Run runs: one that ends, with an error or
+// without, ends all. It is to be called before Run.
+func (s *Server) Add(name string, run func(context.Context) error) {
 	s.components = append(s.components, component{name, run})
 }
 
@@ -115,6 +129,14 @@ func (s *Server) openStore() error {
 	return err
 }
 
+func (s *Server) listenAPI() (err error) {
+	if s.apiSocket, err = net.Listen("tcp", s.Config.API.Listen); err != nil {
+		return fmt.Errorf("api.listen %s: %w; choose another: --api-listen ADDRESS:PORT", s.Config.API.Listen, err)
+	}
+	s.closers = append(s.closers, s.apiSocket)
+	return nil
+}
+
 func (s *Server) openAPI(images api.Images) error {
 	c := s.Config.API
 	a, err := auth.New(auth.Config{DB: s.db, Mode: c.Auth, Log: s.part("auth")})
@@ -128,16 +150,15 @@ func (s *Server) openAPI(images api.Images) error {
 			return fmt.Errorf("api.tls_cert, api.tls_key: %w", err)
 		}
 	}
-	l, err := net.Listen("tcp", c.Listen)
-	if err != nil {
-		return fmt.Errorf("api.listen %s: %w; choose another: --api-listen ADDRESS:PORT", c.Listen, err)
+	if s.apiSocket == nil {
+		return nil // told already
 	}
-	s.listeners = append([]api.Listener{{Name: "api", Address: s.apiURL(l.Addr())}}, s.listeners...)
+	s.listeners = append([]api.Listener{{Name: "api", Address: s.URL()}}, s.listeners...)
 	if inClear(c) {
 		s.Log.Warn().Str("listen", c.Listen).Msg(clearWarning)
 	}
-	s.add("api", func(ctx context.Context) error {
-		return s.serveHTTP(ctx, l, around(s.Prove.API, s.api().Handler()), c.TLSCert, c.TLSKey)
+	s.Add("api", func(ctx context.Context) error {
+		return s.serveHTTP(ctx, s.apiSocket, around(s.Prove.API, s.api().Handler()), c.TLSCert, c.TLSKey)
 	})
 	return nil
 }
@@ -150,12 +171,13 @@ func inClear(c configs.API) bool {
 	return c.TLSCert == "" && !configs.Loopback(host)
 }
 
-func (s *Server) apiURL(a net.Addr) string {
+// URL is where the API answers.
+func (s *Server) URL() string {
 	scheme := "http"
 	if s.Config.API.TLSCert != "" {
 		scheme = "https"
 	}
-	return scheme + "://" + a.String()
+	return scheme + "://" + s.apiSocket.Addr().String()
 }
 
 // Times of an end: what runs is given drain to finish, then hurry to give up.
@@ -247,7 +269,7 @@ func (s *Server) Banner() string {
 // the store.
 func (s *Server) Run(ctx context.Context) error {
 	s.Log.Info().Dur("after", time.Since(s.begun)).Msg("serving")
-	s.add("systemd", notifySystemd)
+	s.Add("systemd", notifySystemd)
 	err := runAll(ctx, s.components)
 	_, _ = daemon.SdNotify(false, daemon.SdNotifyStopping)
 	return errors.Join(err, s.close())
@@ -268,6 +290,9 @@ func notifySystemd(ctx context.Context) error {
 func (s *Server) close() error {
 	var errs []error
 	s.giveUp()
+	for _, c := range s.closers {
+		_ = c.Close() // listeners that were served are closed already
+	}
 	if s.pool != nil {
 		errs = append(errs, s.closePool())
 	}
@@ -305,7 +330,11 @@ func (s *Server) prune(ctx context.Context) {
 // ownAddresses are the listeners that no URL of a client may lead to.
 func (s *Server) ownAddresses() []netip.AddrPort {
 	var out []netip.AddrPort
-	if a, err := net.ResolveTCPAddr("tcp", s.Config.API.Listen); err == nil {
+	listen := s.Config.API.Listen
+	if s.apiSocket != nil {
+		listen = s.apiSocket.Addr().String()
+	}
+	if a, err := net.ResolveTCPAddr("tcp", listen); err == nil {
 		ip := a.AddrPort().Addr().Unmap()
 		if !ip.IsValid() { // ":6385"
 			ip = netip.IPv6Unspecified()
@@ -313,7 +342,7 @@ func (s *Server) ownAddresses() []netip.AddrPort {
 		out = append(out, netip.AddrPortFrom(ip, uint16(a.Port)))
 	}
 	if s.link != nil {
-		out = append(out, netip.AddrPortFrom(s.link.addr, uint16(s.Config.Provisioning.Port)))
+		out = append(out, s.provisioningAddr())
 	}
 	return out
 }

@@ -17,6 +17,9 @@ import (
 // policy is which addresses the URLs of clients may lead to.
 func (s *Server) policy() fetch.Policy {
 	p := fetch.Policy{DenyPorts: s.ownAddresses()}
+	if s.link.simulated() { // loopback, which is refused by default
+		p.Allow = append(p.Allow, s.link.subnet, simulatedControllers)
+	}
 	for _, t := range s.Config.Outgoing.Allow {
 		p.Allow = append(p.Allow, netip.MustParsePrefix(t)) // checked by configs
 	}
@@ -46,6 +49,7 @@ func (s *Server) conductorConfig(images *images.Store) conductor.Config {
 		},
 		NoAutomatedClean: !c.AutomatedClean,
 		KeepPowerOnError: !c.PowerOffOnFailure,
+		Crash:            s.Crash,
 		AgentTransport:   s.Prove.Agent,
 	}
 }

@@ -25,6 +25,7 @@ import (
 // Config of a [Server].
 type Config struct {
 	Address  netip.AddrPort    // ours; port 0 means 69
+	AnyPort  bool              // port 0 means any that is free: for machines that are told which
 	Files    map[string][]byte // by name; not changed while the server runs
 	Booter   pxe.Booter        // says on whose behalf a machine asks
 	Owner    pxe.Owner         // finds the machine by its address; nil: none is known
@@ -58,7 +59,7 @@ type Server struct {
 
 // New makes a server. It opens no socket yet.
 func New(cfg Config) *Server {
-	if cfg.Address.Port() == 0 {
+	if cfg.Address.Port() == 0 && !cfg.AnyPort {
 		cfg.Address = netip.AddrPortFrom(cfg.Address.Addr(), 69)
 	}
 	if cfg.Owner == nil {
