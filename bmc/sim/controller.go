@@ -18,8 +18,10 @@ import (
 type Controller struct {
 	Machine Machine
 	Flaws   *flaw.Set // nil: none
+	Pace    float64   // what the controller's own waits are multiplied with; 0 is 1
 
 	mu      sync.Mutex
+	pulse   pulse
 	booted  time.Time
 	log     []LogEntry
 	lastLog int

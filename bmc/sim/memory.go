@@ -34,6 +34,13 @@ func NewMemory(spec Spec, delay time.Duration) *Memory {
 	return &Memory{spec: spec, delay: delay, fw: newFirmware(spec.Modes)}
 }
 
+// Use has the machine's starts go as the quirks of its controller have it.
+func (m *Memory) Use(c *Controller) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fw.ctl = c
+}
+
 // Spec implements Machine.
 func (m *Memory) Spec() Spec { return m.spec }
 

@@ -15,6 +15,7 @@ type firmware struct {
 	mode     string // of the last start
 	next     string // of the next start
 	started  []bmc.Boot
+	ctl      *Controller // nil: none
 }
 
 func newFirmware(modes []string) firmware {
@@ -49,13 +50,16 @@ func (f *firmware) setMode(mode string) error {
 }
 
 // start returns what the machine boots from now, and uses up an override that
-// was for one boot only.
+// was for one boot only. A controller's quirks may have it otherwise.
 func (f *firmware) start() bmc.Boot {
 	f.mode = f.next
 	b := f.override
 	b.Mode = f.mode
 	if !f.override.Persistent {
 		f.override = bmc.Boot{}
+	}
+	if f.ctl != nil {
+		b = f.ctl.Heeds(b)
 	}
 	f.started = append(f.started, b)
 	return b

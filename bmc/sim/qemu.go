@@ -96,6 +96,13 @@ func createDisk(path string, size int64) error {
 	return f.Close()
 }
 
+// Use has the machine's starts go as the quirks of its controller have it.
+func (q *QEMU) Use(c *Controller) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.fw.ctl = c
+}
+
 // Spec implements Machine.
 func (q *QEMU) Spec() Spec { return q.cfg.Spec }
 

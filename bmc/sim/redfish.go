@@ -3,10 +3,14 @@ package sim
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
+
+	"bessemer/bmc/sim/flaw"
 )
 
 // RedfishOptions says how a Redfish service behaves.
@@ -20,18 +24,23 @@ type RedfishOptions struct {
 	Delay          time.Duration // before each answer: real controllers take their time
 	// ResetTypes are the values that ComputerSystem.Reset allows; nil for all.
 	ResetTypes []string
+	// Controllers returns what stands behind the service for a machine: its
+	// flaws are read at each request. Nil: a controller without flaws is made.
+	Controllers func(Machine) *Controller
 }
 
 // Redfish is the management controller of one or more machines (DSP0266). A
-// system's, chassis's and manager's id is its machine's name.
+// system's, chassis's and manager's id is its machine's name. An idle one is
+// small: a thousand fit into a process.
 type Redfish struct {
-	opts     RedfishOptions
-	machines []Machine
-	mux      *http.ServeMux
+	opts        RedfishOptions
+	machines    []Machine
+	controllers []*Controller // of machines, in their order
 
 	mu       sync.Mutex
 	sessions map[string]*session // by token
 	lastID   int
+	oddity   oddity
 }
 
 // A doc is a JSON object.
@@ -40,9 +49,14 @@ type doc = map[string]any
 // A call is a request to a resource.
 type call struct {
 	*http.Request
+	rf      *Redfish
 	machine Machine // the one that the path names, if any
+	ctl     *Controller
 	body    doc
 }
+
+// on reports whether the controller that is called has a quirk.
+func (c call) on(id flaw.ID) bool { return c.ctl.Flaws.On(id) }
 
 // A reply is what a resource answers; status 0 is 200, or 204 without body.
 type reply struct {
@@ -51,10 +65,10 @@ type reply struct {
 	body   doc
 }
 
-// A method answers one HTTP method of a resource.
-type method func(call) (reply, error)
-
-const root = "/redfish/v1"
+const (
+	root    = "/redfish/v1"
+	maxBody = 1 << 20 // of a request
+)
 
 // NewRedfish returns a service for machines, to be given to a server.
 func NewRedfish(o RedfishOptions, machines ...Machine) *Redfish {
@@ -64,79 +78,68 @@ func NewRedfish(o RedfishOptions, machines ...Machine) *Redfish {
 	if o.SessionLife == 0 {
 		o.SessionLife = 30 * time.Minute
 	}
-	if o.ResetTypes == nil {
-		o.ResetTypes = allResetTypes()
+	rf := &Redfish{opts: o, machines: machines}
+	for _, m := range machines {
+		var c *Controller
+		if o.Controllers != nil {
+			c = o.Controllers(m)
+		}
+		if c == nil {
+			c = NewController(m, nil)
+			if u, ok := m.(interface{ Use(*Controller) }); ok {
+				u.Use(c)
+			}
+		}
+		rf.controllers = append(rf.controllers, c)
 	}
-	rf := &Redfish{opts: o, machines: machines, mux: http.NewServeMux(), sessions: map[string]*session{}}
-	rf.routes()
+	if len(machines) == 0 {
+		rf.controllers = []*Controller{NewController(nil, nil)}
+	}
 	return rf
 }
 
-// routes lists all resources.
-func (rf *Redfish) routes() {
-	type m = map[string]method
-	const system, chassis, manager = "/Systems/{machine}", "/Chassis/{machine}", "/Managers/{machine}"
-	rf.public("/redfish", m{"GET": rf.getVersions})
-	rf.public(root, m{"GET": rf.getRoot})
-	rf.public(root+"/odata", m{"GET": rf.getOData})
-	if !rf.opts.NoSessions {
-		rf.public(root+"/SessionService", m{"GET": rf.getSessionService})
-		rf.public(root+"/SessionService/Sessions", m{"GET": rf.authenticated(rf.getSessions), "POST": rf.postSession})
-		rf.route("/SessionService/Sessions/{session}", m{"GET": rf.getSession, "DELETE": rf.deleteSession})
-	}
-	rf.route("/Systems", m{"GET": rf.getCollection("Systems", "ComputerSystemCollection.ComputerSystemCollection")})
-	rf.route("/Chassis", m{"GET": rf.getCollection("Chassis", "ChassisCollection.ChassisCollection")})
-	rf.route("/Managers", m{"GET": rf.getCollection("Managers", "ManagerCollection.ManagerCollection")})
-	rf.route(system, m{"GET": rf.getSystem, "PATCH": rf.patchSystem})
-	rf.route(system+"/Actions/ComputerSystem.Reset", m{"POST": rf.postReset})
-	rf.route(system+"/Bios", m{"GET": rf.getBios})
-	rf.route(system+"/Bios/Settings", m{"GET": rf.getBiosSettings, "PATCH": rf.patchBiosSettings})
-	rf.route(system+"/EthernetInterfaces", m{"GET": rf.getNICs})
-	rf.route(system+"/EthernetInterfaces/{nic}", m{"GET": rf.getNIC})
-	rf.route(system+"/Storage", m{"GET": rf.getStorages})
-	rf.route(system+"/Storage/1", m{"GET": rf.getStorage})
-	rf.route(system+"/Storage/1/Drives/{drive}", m{"GET": rf.getDrive})
-	rf.route(chassis, m{"GET": rf.getChassis})
-	rf.route(manager, m{"GET": rf.getManager})
-}
-
-// route adds a resource below the root that only users may reach.
-func (rf *Redfish) route(path string, methods map[string]method) {
-	guarded := map[string]method{}
-	for name, m := range methods {
-		guarded[name] = rf.authenticated(m)
-	}
-	rf.public(root+path, guarded)
-}
-
-// public adds a resource that everybody may reach.
-func (rf *Redfish) public(path string, methods map[string]method) {
-	rf.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-		rf.serve(w, r, methods)
-	})
-}
+// serviceKey is where the context of a request holds its service and call, as
+// all services share one table of routes.
+type serviceKey struct{}
 
 // ServeHTTP implements http.Handler.
 func (rf *Redfish) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !pause(r.Context(), rf.opts.Delay) {
-		return // the client is gone
-	}
-	w.Header().Set("OData-Version", "4.0")
-	w.Header().Set("Cache-Control", "no-cache")
 	// A trailing slash names the same resource (DSP0266, 6.5.1).
 	if len(r.URL.Path) > 1 {
 		r.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
 	}
-	if _, pattern := rf.mux.Handler(r); pattern == "" {
-		write(w, r, reply{}, missing(r.URL.Path))
+	c := &call{rf: rf}
+	c.machine, c.ctl = rf.find(r.URL.Path)
+	if !pause(r.Context(), rf.opts.Delay) || !c.survives(w, r) {
 		return
 	}
-	rf.mux.ServeHTTP(w, r)
+	w.Header().Set("OData-Version", "4.0")
+	w.Header().Set("Cache-Control", "no-cache")
+	c.Request = r.WithContext(context.WithValue(r.Context(), serviceKey{}, c))
+	if _, pattern := routes().Handler(r); pattern == "" {
+		c.write(w, reply{}, missing(r.URL.Path))
+		return
+	}
+	routes().ServeHTTP(w, c.Request)
+}
+
+// find returns the machine that a path is about, nil when it is about none,
+// and the controller that answers.
+func (rf *Redfish) find(path string) (Machine, *Controller) {
+	parts := strings.Split(strings.TrimPrefix(path, root+"/"), "/")
+	if len(parts) > 1 {
+		for i, m := range rf.machines {
+			if m.Spec().Name == parts[1] {
+				return m, rf.controllers[i]
+			}
+		}
+	}
+	return nil, rf.controllers[0]
 }
 
 func pause(ctx context.Context, d time.Duration) bool {
-	if d == 0 {
-		return true
+	if d <= 0 {
+		return ctx.Err() == nil
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -148,52 +151,62 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func (rf *Redfish) serve(w http.ResponseWriter, r *http.Request, methods map[string]method) {
-	name := r.Method
+// serve answers a request to a resource with the given methods.
+func (c *call) serve(w http.ResponseWriter, methods map[string]method) {
+	name := c.Method
 	if name == http.MethodHead {
 		name = http.MethodGet
 	}
 	do, ok := methods[name]
-	if !ok {
-		write(w, r, reply{}, notAllowed(r.Method, methods))
-		return
+	switch {
+	case !ok:
+		c.write(w, reply{}, notAllowed(c.Method, methods))
+	case c.PathValue("machine") != "" && c.machine == nil:
+		c.write(w, reply{}, missing(c.URL.Path))
+	default:
+		out, err := c.do(methods, do)
+		c.write(w, out, err)
 	}
-	c := call{Request: r}
-	if id := r.PathValue("machine"); id != "" {
-		if c.machine = rf.machine(id); c.machine == nil {
-			write(w, r, reply{}, missing(r.URL.Path))
-			return
-		}
-	}
-	out, err := rf.do(w, c, methods, do)
-	write(w, r, out, err)
 }
 
 // do reads the body and checks the precondition of a change before it makes it.
-func (rf *Redfish) do(w http.ResponseWriter, c call, methods map[string]method, do method) (reply, error) {
+func (c *call) do(methods map[string]method, do method) (reply, error) {
 	if c.Method == http.MethodPost || c.Method == http.MethodPatch {
-		if err := json.NewDecoder(http.MaxBytesReader(w, c.Body, 1<<20)).Decode(&c.body); err != nil {
-			return reply{}, malformed(err)
+		if err := c.read(); err != nil {
+			return reply{}, err
 		}
 	}
 	if c.Method != http.MethodPatch {
-		return do(c)
+		return do(c.rf, *c)
 	}
-	now, err := methods["GET"](c)
+	now, err := methods["GET"](c.rf, *c)
 	if err != nil {
 		return reply{}, err
 	}
-	if err := rf.precondition(c.Header.Get("If-Match"), etag(now.body)); err != nil {
+	if err := c.precondition(etag(now.body)); err != nil {
 		return reply{}, err
 	}
-	return do(c)
+	return do(c.rf, *c)
 }
 
-func (rf *Redfish) machine(name string) Machine {
-	for _, m := range rf.machines {
-		if m.Spec().Name == name {
-			return m
-		}
+// read decodes the request's body. An action without parameters may come
+// without one, unless the controller is particular about it.
+func (c *call) read() error {
+	raw, err := io.ReadAll(io.LimitReader(c.Request.Body, maxBody+1))
+	switch {
+	case err != nil:
+		return malformed(err)
+	case len(raw) > maxBody:
+		return malformed(errors.New("it is too large"))
+	case len(raw) == 0 && !c.on("R-13") && strings.Contains(c.URL.Path, "/Actions/"):
+		c.body = doc{}
+		return nil
+	}
+	if err := c.particular(raw); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, &c.body); err != nil {
+		return malformed(err)
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"bessemer/bmc/sim/flaw"
 )
 
 // A session is a login that a token stands for.
@@ -13,17 +15,33 @@ type session struct {
 	id    string
 	user  string
 	until time.Time // each use prolongs it
+	uses  int
 }
 
+// shortSession is after how many uses a session ends that ends early.
+const shortSession = 3
+
 // authenticated lets only users reach a method.
-func (rf *Redfish) authenticated(do method) method {
-	return func(c call) (reply, error) {
-		if !rf.known(c.Request) {
+func authenticated(do method) method {
+	return func(rf *Redfish, c call) (reply, error) {
+		if !rf.known(c) {
 			return reply{}, unauthorized()
 		}
-		return do(c)
+		return do(rf, c)
 	}
 }
+
+// sessionful lets a method be reached only where there are sessions.
+func sessionful(do method) method {
+	return func(rf *Redfish, c call) (reply, error) {
+		if !rf.hasSessions(c) {
+			return reply{}, missing(c.URL.Path)
+		}
+		return do(rf, c)
+	}
+}
+
+func (rf *Redfish) hasSessions(c call) bool { return !rf.opts.NoSessions && !c.on("R-09") }
 
 func unauthorized() error {
 	return &fault{
@@ -32,28 +50,45 @@ func unauthorized() error {
 	}
 }
 
-func (rf *Redfish) known(r *http.Request) bool {
+func (rf *Redfish) known(c call) bool {
 	if rf.opts.User == "" {
 		return true
 	}
-	if token := r.Header.Get("X-Auth-Token"); token != "" {
-		rf.mu.Lock()
-		defer rf.mu.Unlock()
-		rf.expire()
-		s, ok := rf.sessions[token]
-		if ok {
-			s.until = time.Now().Add(rf.opts.SessionLife)
-		}
-		return ok
+	if _, hit := c.ctl.Flaws.Hit(flaw.BMCPassword); hit {
+		return false
 	}
-	user, password, ok := r.BasicAuth()
-	return ok && !rf.opts.NoBasic && rf.right(user, password)
+	if token := c.Header.Get("X-Auth-Token"); token != "" {
+		return rf.prolong(token, c)
+	}
+	user, password, ok := c.BasicAuth()
+	return ok && !rf.opts.NoBasic && rf.right(c, user, password)
 }
 
-func (rf *Redfish) right(user, password string) bool {
+// prolong reports whether there is a session, and lets it live on; on some
+// controllers for a few requests only.
+func (rf *Redfish) prolong(token string, c call) bool {
+	rf.mu.Lock()
+	defer rf.mu.Unlock()
+	rf.expire()
+	s, ok := rf.sessions[token]
+	if !ok {
+		return false
+	}
+	s.until = time.Now().Add(rf.opts.SessionLife)
+	if s.uses++; s.uses > shortSession && c.on("R-10") {
+		delete(rf.sessions, token)
+		return false
+	}
+	return true
+}
+
+// right checks a password. Some controllers lock the account after a few
+// wrong ones.
+func (rf *Redfish) right(c call, user, password string) bool {
 	u := subtle.ConstantTimeCompare([]byte(user), []byte(rf.opts.User))
 	p := subtle.ConstantTimeCompare([]byte(password), []byte(rf.opts.Password))
-	return rf.opts.User == "" || u&p == 1
+	right := rf.opts.User == "" || u&p == 1
+	return rf.unlocked(c, right) && right
 }
 
 // expire forgets sessions that were not used for too long. mu is held.
@@ -102,8 +137,12 @@ func (rf *Redfish) getSessions(call) (reply, error) {
 func (rf *Redfish) postSession(c call) (reply, error) {
 	user, _ := c.body["UserName"].(string)
 	password, _ := c.body["Password"].(string)
-	if !rf.right(user, password) {
+	_, refused := c.ctl.Flaws.Hit(flaw.BMCPassword)
+	if refused || !rf.right(c, user, password) {
 		return reply{}, unauthorized()
+	}
+	if err := c.noRoom(); err != nil {
+		return reply{}, err
 	}
 	rf.mu.Lock()
 	defer rf.mu.Unlock()
@@ -115,6 +154,9 @@ func (rf *Redfish) postSession(c call) (reply, error) {
 		}
 	}
 	rf.lastID++
+	if rf.sessions == nil {
+		rf.sessions = map[string]*session{}
+	}
 	token := rand.Text()
 	s := &session{id: fmt.Sprint(rf.lastID), user: user, until: time.Now().Add(rf.opts.SessionLife)}
 	rf.sessions[token] = s
@@ -126,7 +168,7 @@ func (rf *Redfish) postSession(c call) (reply, error) {
 }
 
 func (rf *Redfish) getSession(c call) (reply, error) {
-	_, s := rf.session(c.PathValue("session"))
+	_, s := rf.session(c.PathValue("name"))
 	if s == nil {
 		return reply{}, missing(c.URL.Path)
 	}
@@ -134,7 +176,7 @@ func (rf *Redfish) getSession(c call) (reply, error) {
 }
 
 func (rf *Redfish) deleteSession(c call) (reply, error) {
-	token, s := rf.session(c.PathValue("session"))
+	token, s := rf.session(c.PathValue("name"))
 	if s == nil {
 		return reply{}, missing(c.URL.Path)
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 
 	"bessemer/bmc"
@@ -8,121 +9,199 @@ import (
 
 // Redfish's words, in the order in which a client is told of them.
 var (
-	bootTargets = []string{"None", "Pxe", "Hdd", "Cd"}
+	bootTargets = []string{"None", "Pxe", "Hdd", "Cd", "UefiTarget"}
 	bootDevices = []bmc.BootDevice{"", bmc.PXE, bmc.Disk, bmc.CDROM}
 	bootModes   = map[string]string{UEFI: "UEFI", BIOS: "Legacy"}
+	bootEnabled = []string{"Disabled", "Once", "Continuous"}
 )
 
-func bootDoc(m Machine) doc {
-	b := m.Boot()
-	enabled := "Disabled"
+// targets are the words of this controller: some call a virtual CD UsbCd
+// (V-09).
+func (c call) targets() []string {
+	if !c.on("V-09") {
+		return bootTargets
+	}
+	words := slices.Clone(bootTargets)
+	words[3] = "UsbCd"
+	return words
+}
+
+// bootDoc is the Boot object of a system, or of its settings resource. Where
+// there is one, the system's own shows what its last start used (B-06).
+func (c call) bootDoc(settings bool) doc {
+	b := c.machine.Boot()
+	if c.on("B-06") && !settings {
+		b = bmc.Boot{}
+	}
+	d := doc{
+		"BootSourceOverrideEnabled":                         bootEnabled[0],
+		"BootSourceOverrideEnabled@Redfish.AllowableValues": bootEnabled,
+		"BootSourceOverrideTarget":                          c.targets()[slices.Index(bootDevices, b.Device)],
+		"BootSourceOverrideTarget@Redfish.AllowableValues":  c.targets(),
+		"UefiTargetBootSourceOverride":                      nil,
+		"BootOptions":                                       link(c.systemPath() + "/BootOptions"),
+		"BootOrder":                                         c.bootOrder(),
+	}
 	switch {
 	case b.Device != "" && b.Persistent:
-		enabled = "Continuous"
+		d["BootSourceOverrideEnabled"] = bootEnabled[2]
 	case b.Device != "":
-		enabled = "Once"
+		d["BootSourceOverrideEnabled"] = bootEnabled[1]
 	}
-	var modes []string
-	for _, mode := range m.Spec().Modes {
-		modes = append(modes, bootModes[mode])
+	if path := c.ctl.path(); path != "" && b.Device != "" {
+		d["BootSourceOverrideTarget"], d["UefiTargetBootSourceOverride"] = "UefiTarget", path
 	}
-	return doc{
-		"BootSourceOverrideEnabled":                         enabled,
-		"BootSourceOverrideEnabled@Redfish.AllowableValues": []string{"Disabled", "Once", "Continuous"},
-		"BootSourceOverrideTarget":                          bootTargets[slices.Index(bootDevices, b.Device)],
-		"BootSourceOverrideTarget@Redfish.AllowableValues":  bootTargets,
-		"BootSourceOverrideMode":                            bootModes[m.NextBootMode()],
-		"BootSourceOverrideMode@Redfish.AllowableValues":    modes,
+	c.modeDoc(d)
+	return d
+}
+
+// modeDoc adds the boot mode: that of the next start, or of the last one where
+// a change is not seen before (B-14), or none (B-05).
+func (c call) modeDoc(d doc) {
+	if c.on("B-05") {
+		return
 	}
+	mode := c.machine.NextBootMode()
+	if c.on("B-14") {
+		mode = c.machine.BootMode()
+	}
+	words := []string{}
+	for _, m := range c.machine.Spec().Modes {
+		words = append(words, bootModes[m])
+	}
+	d["BootSourceOverrideMode"] = bootModes[mode]
+	d["BootSourceOverrideMode@Redfish.AllowableValues"] = words
+}
+
+func (rf *Redfish) getSettings(c call) (reply, error) {
+	if !c.on("B-06") {
+		return reply{}, missing(c.URL.Path)
+	}
+	return reply{body: doc{
+		"@odata.id": root + c.systemPath() + "/SD", "@odata.type": "#ComputerSystem.v1_13_0.ComputerSystem",
+		"Id": c.machine.Spec().Name, "Name": "FutureState", "Boot": c.bootDoc(true),
+	}}, nil
+}
+
+func (rf *Redfish) patchSettings(c call) (reply, error) {
+	if err := rf.patchBoot(c); err != nil {
+		return reply{}, err
+	}
+	return rf.getSettings(c)
+}
+
+func (rf *Redfish) patchSystem(c call) (reply, error) {
+	if c.on("B-06") {
+		return reply{}, notWritable("Boot")
+	}
+	if err := rf.patchBoot(c); err != nil {
+		return reply{}, err
+	}
+	return rf.getSystem(c)
+}
+
+func (rf *Redfish) patchBoot(c call) error {
+	for property := range c.body {
+		if property != "Boot" {
+			return notWritable(property)
+		}
+	}
+	change, ok := c.body["Boot"].(doc)
+	if !ok {
+		return badValue("Boot", c.body["Boot"])
+	}
+	if order, ok := change["BootOrder"]; ok && len(change) == 1 {
+		return c.setBootOrder(order)
+	}
+	b, path, err := c.newBoot(change)
+	if err != nil {
+		return err
+	}
+	if err := c.machine.SetBoot(b); err != nil {
+		return badValue("Boot", err)
+	}
+	c.ctl.override(path, c.on("B-17"))
+	return nil
 }
 
 // newBoot is the override that a change of the Boot object asks for. What it
 // does not mention stays, but a target without Enabled is for the next boot if
 // there was no override.
-func newBoot(m Machine, change doc) (bmc.Boot, error) {
-	b := m.Boot()
+func (c call) newBoot(change doc) (b bmc.Boot, path string, err error) {
+	if err := c.particularBoot(change); err != nil {
+		return b, "", err
+	}
+	b, path = c.machine.Boot(), c.ctl.path()
 	b.Mode = ""
+	target, _ := change["BootSourceOverrideTarget"].(string)
 	disabled := false
 	for property, value := range change {
 		word, _ := value.(string)
 		switch property {
 		case "BootSourceOverrideTarget":
-			i := slices.Index(bootTargets, word)
-			if i < 0 {
-				return b, badValue(property, value)
+			if target == "UefiTarget" {
+				break
 			}
-			b.Device = bootDevices[i]
+			i := slices.Index(c.targets(), word)
+			if i < 0 {
+				return b, "", badValue(property, value)
+			}
+			b.Device, path = bootDevices[i], ""
+		case "UefiTargetBootSourceOverride":
+			path = word
 		case "BootSourceOverrideEnabled":
-			if !slices.Contains([]string{"Disabled", "Once", "Continuous"}, word) {
-				return b, badValue(property, value)
+			if !slices.Contains(bootEnabled, word) {
+				return b, "", badValue(property, value)
 			}
 			disabled = word == "Disabled"
 			b.Persistent = word == "Continuous"
 		case "BootSourceOverrideMode":
-			for _, mode := range m.Spec().Modes {
-				if bootModes[mode] == word {
-					b.Mode = mode
-				}
-			}
-			if b.Mode == "" {
-				return b, badValue(property, value)
+			if b.Mode = c.mode(word); b.Mode == "" {
+				return b, "", badValue(property, value)
 			}
 		default:
-			return b, notWritable("Boot/" + property)
+			return b, "", notWritable("Boot/" + property)
 		}
+	}
+	if target == "UefiTarget" && !disabled {
+		if b.Device = c.deviceOf(path); b.Device == "" {
+			return b, "", badValue("UefiTargetBootSourceOverride", path)
+		}
+	} else if target != "" {
+		path = ""
+	}
+	if _, ok := change["BootSourceOverrideEnabled"]; !ok && c.on("B-02") {
+		b.Persistent = false
 	}
 	if disabled {
-		b.Device = ""
+		b.Device, path = "", ""
 	}
-	return b, nil
+	return b, path, nil
 }
 
-func (rf *Redfish) getBios(c call) (reply, error) {
-	return reply{body: biosDoc(c.machine, "", c.machine.BootMode())}, nil
-}
-
-func (rf *Redfish) getBiosSettings(c call) (reply, error) {
-	return reply{body: biosDoc(c.machine, "/Settings", c.machine.NextBootMode())}, nil
-}
-
-// biosDoc is the Bios resource, or the Settings that it takes over at the next
-// start.
-func biosDoc(m Machine, below, mode string) doc {
-	path := "/Systems/" + m.Spec().Name + "/Bios"
-	d := doc{
-		"@odata.id": root + path + below, "@odata.type": "#Bios.v1_1_0.Bios",
-		"Id": "Bios", "Name": "BIOS Settings",
-		"Attributes": doc{"BootMode": biosModes[mode]},
-	}
-	if below == "" {
-		d["@Redfish.Settings"] = doc{
-			"@odata.type": "#Settings.v1_3_0.Settings", "SettingsObject": link(path + "/Settings"),
-			"SupportedApplyTimes": []string{"OnReset"},
+func (c call) mode(word string) string {
+	for _, m := range c.machine.Spec().Modes {
+		if bootModes[m] == word {
+			return m
 		}
 	}
-	return d
+	return ""
 }
 
-var biosModes = map[string]string{UEFI: "Uefi", BIOS: "Bios"}
-
-func (rf *Redfish) patchBiosSettings(c call) (reply, error) {
-	attributes, ok := c.body["Attributes"].(doc)
-	if !ok {
-		return reply{}, badValue("Attributes", c.body["Attributes"])
-	}
-	for name, value := range attributes {
-		if name != "BootMode" {
-			return reply{}, notWritable("Attributes/" + name)
-		}
-		mode := ""
-		for m, word := range biosModes {
-			if word == value {
-				mode = m
+// particularBoot is the refusal of a Boot object that others take.
+func (c call) particularBoot(change doc) error {
+	for _, property := range []string{"BootSourceOverrideEnabled", "BootSourceOverrideTarget", "BootSourceOverrideMode"} {
+		value, given := change[property]
+		switch {
+		case property == "BootSourceOverrideMode" && c.on("B-05"):
+			if given {
+				return notWritable("Boot/" + property)
 			}
-		}
-		if mode == "" || c.machine.SetBootMode(mode) != nil {
-			return reply{}, badValue("Attributes/"+name, value)
+		case c.on("B-03") && value == nil:
+			return &fault{status: 400, message: "PropertyMissing", args: []string{property}, text: fmt.Sprintf("The property %s is required and missing.", property)}
+		case c.on("B-04") && value == "Continuous", c.on("B-07") && value == "None":
+			return badValue(property, value)
 		}
 	}
-	return rf.getBiosSettings(c)
+	return nil
 }

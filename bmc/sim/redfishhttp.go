@@ -48,7 +48,7 @@ func notWritable(property string) error {
 	}
 }
 
-func notAllowed(name string, methods map[string]method) error {
+func notAllowed(name string, methods resource) error {
 	allow := slices.Sorted(maps.Keys(methods))
 	if slices.Contains(allow, "GET") {
 		allow = append(allow, "HEAD")
@@ -60,18 +60,31 @@ func notAllowed(name string, methods map[string]method) error {
 }
 
 // precondition checks If-Match (RFC 9110, 13.1.1) against a resource's ETag.
-func (rf *Redfish) precondition(ifMatch, etag string) error {
+func (c call) precondition(etag string) error {
+	ifMatch := c.Header.Get("If-Match")
+	if err := c.oddMatch(ifMatch, etag); err != nil {
+		return err
+	}
 	switch {
-	case ifMatch == "" && rf.opts.RequireETag:
-		return &fault{status: 428, message: "PreconditionRequired", text: "The change needs the header If-Match with the resource's ETag."}
+	case ifMatch == "" && c.rf.opts.RequireETag:
+		return needsMatch()
 	case ifMatch == "" || ifMatch == "*":
 		return nil
 	}
+	_, _, want := c.tags(etag)
 	for tag := range strings.SplitSeq(ifMatch, ",") {
-		if strings.TrimSpace(tag) == etag {
+		if strings.TrimSpace(tag) == want {
 			return nil
 		}
 	}
+	return mismatch()
+}
+
+func needsMatch() error {
+	return &fault{status: 428, message: "PreconditionRequired", text: "The change needs the header If-Match with the resource's ETag."}
+}
+
+func mismatch() error {
 	return &fault{status: 412, message: "PreconditionFailed", text: "The ETag in If-Match is not the resource's: it has changed."}
 }
 
@@ -87,12 +100,16 @@ func etag(body doc) string {
 }
 
 // write sends a reply, or the error instead.
-func write(w http.ResponseWriter, r *http.Request, out reply, err error) {
+func (c *call) write(w http.ResponseWriter, out reply, err error) {
 	if err != nil {
 		out = asReply(err)
 	}
 	for name, value := range out.header {
 		w.Header().Set(name, value)
+	}
+	if err != nil && c.on("R-14") {
+		writePage(w, out.status)
+		return
 	}
 	if out.body == nil {
 		w.WriteHeader(http.StatusNoContent)
@@ -102,7 +119,11 @@ func write(w http.ResponseWriter, r *http.Request, out reply, err error) {
 		out.status = http.StatusOK
 	}
 	if out.status == http.StatusOK {
-		w.Header().Set("ETag", etag(out.body))
+		header, body, _ := c.tags(etag(out.body))
+		w.Header().Set("ETag", header)
+		if body != "" {
+			out.body["@odata.etag"] = body
+		}
 	}
 	b, jsonErr := json.Marshal(out.body)
 	if jsonErr != nil {
@@ -112,7 +133,7 @@ func write(w http.ResponseWriter, r *http.Request, out reply, err error) {
 	w.Header().Set("Content-Type", "application/json;odata.metadata=minimal;charset=utf-8")
 	w.Header().Set("Content-Length", fmt.Sprint(len(b)))
 	w.WriteHeader(out.status)
-	if r.Method != http.MethodHead {
+	if c.Request == nil || c.Method != http.MethodHead {
 		_, _ = w.Write(b) // the client may be gone
 	}
 }

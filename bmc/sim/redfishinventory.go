@@ -80,7 +80,7 @@ func (rf *Redfish) getChassis(c call) (reply, error) {
 	s := c.machine.Spec()
 	return reply{body: doc{
 		"@odata.id": root + "/Chassis/" + s.Name, "@odata.type": "#Chassis.v1_14_0.Chassis",
-		"Id": s.Name, "Name": s.Name, "ChassisType": "RackMount", "Status": healthy(), "PowerState": powerState(c.machine),
+		"Id": s.Name, "Name": s.Name, "ChassisType": "RackMount", "Status": healthy(), "PowerState": c.powerWord(),
 		"Manufacturer": s.Manufacturer, "Model": s.Model, "SerialNumber": s.Serial,
 		"Links": doc{"ComputerSystems": []doc{link("/Systems/" + s.Name)}, "ManagedBy": []doc{link("/Managers/" + s.Name)}},
 	}}, nil

@@ -10,7 +10,7 @@ func (rf *Redfish) getVersions(call) (reply, error) {
 	return reply{body: doc{"v1": root + "/"}}, nil
 }
 
-func (rf *Redfish) getRoot(call) (reply, error) {
+func (rf *Redfish) getRoot(c call) (reply, error) {
 	body := doc{
 		"@odata.id": root + "/", "@odata.type": "#ServiceRoot.v1_9_0.ServiceRoot",
 		"Id": "RootService", "Name": "Root Service", "RedfishVersion": "1.11.0",
@@ -19,7 +19,7 @@ func (rf *Redfish) getRoot(call) (reply, error) {
 		"Systems": link("/Systems"), "Chassis": link("/Chassis"), "Managers": link("/Managers"),
 		"Links": doc{},
 	}
-	if !rf.opts.NoSessions {
+	if rf.hasSessions(c) {
 		body["SessionService"] = link("/SessionService")
 		body["Links"] = doc{"Sessions": link("/SessionService/Sessions")}
 	}
@@ -43,13 +43,13 @@ func (rf *Redfish) name() string {
 }
 
 // getCollection answers a collection that has one member per machine.
-func (rf *Redfish) getCollection(name, kind string) method {
-	return func(call) (reply, error) {
+func getCollection(name, kind string) method {
+	return func(rf *Redfish, c call) (reply, error) {
 		var ids []string
 		for _, m := range rf.machines {
 			ids = append(ids, m.Spec().Name)
 		}
-		return collection("/"+name, kind, name, ids), nil
+		return collection("/"+name, kind, name, c.others(name, ids)), nil
 	}
 }
 

@@ -1,55 +1,76 @@
 package sim
 
 import (
-	"context"
-	"errors"
-	"slices"
 	"time"
 
-	"bessemer/bmc"
 	"bessemer/store"
 )
 
-// resetTypes maps Redfish's words to the actions that they stand for. A cycle
-// is off, then on.
-var resetTypes = map[string][]bmc.PowerAction{
-	"On":               {bmc.On},
-	"ForceOn":          {bmc.On},
-	"ForceOff":         {bmc.ForceOff},
-	"GracefulShutdown": {bmc.SoftOff},
-	"GracefulRestart":  {Restart},
-	"ForceRestart":     {bmc.Reset},
-	"PowerCycle":       {bmc.ForceOff, bmc.On},
-}
-
-func allResetTypes() []string {
-	return []string{"On", "ForceOff", "ForceOn", "ForceRestart", "GracefulRestart", "GracefulShutdown", "PowerCycle"}
-}
-
 func (rf *Redfish) getSystem(c call) (reply, error) {
+	if rf.orphaned(c) {
+		return reply{}, missing(c.URL.Path)
+	}
 	s := c.machine.Spec()
 	path := "/Systems/" + s.Name
-	return reply{body: doc{
+	body := doc{
 		"@odata.id": root + path, "@odata.type": "#ComputerSystem.v1_13_0.ComputerSystem",
 		"Id": s.Name, "Name": s.Name, "SystemType": "Physical", "UUID": s.UUID,
 		"Manufacturer": s.Manufacturer, "Model": s.Model, "SerialNumber": s.Serial,
-		"PowerState": powerState(c.machine), "Status": healthy(), "BiosVersion": "1.0",
+		"PowerState": c.powerWord(), "Status": healthy(), "BiosVersion": c.version("BIOS"),
 		"ProcessorSummary": doc{"Count": max(s.CPUs, 1), "Status": healthy()},
 		"MemorySummary":    doc{"TotalSystemMemoryGiB": float64(s.MemoryMiB) / 1024, "Status": healthy()},
-		"Boot":             bootDoc(c.machine),
-		"Bios":             link(path + "/Bios"), "EthernetInterfaces": link(path + "/EthernetInterfaces"), "Storage": link(path + "/Storage"),
-		"Links": doc{"Chassis": []doc{link("/Chassis/" + s.Name)}, "ManagedBy": []doc{link("/Managers/" + s.Name)}},
-		"Actions": doc{"#ComputerSystem.Reset": doc{
-			"target":                            root + path + "/Actions/ComputerSystem.Reset",
-			"ResetType@Redfish.AllowableValues": rf.opts.ResetTypes,
-		}},
-	}}, nil
+		"BootProgress":     doc{"LastState": c.progress()},
+		"Boot":             c.bootDoc(false),
+		"Links":            doc{"Chassis": []doc{link("/Chassis/" + s.Name)}, "ManagedBy": []doc{link("/Managers/" + s.Name)}},
+		"Actions":          doc{"#ComputerSystem.Reset": c.resetAction()},
+	}
+	for _, name := range []string{"Bios", "SecureBoot", "EthernetInterfaces", "Storage", "Processors", "Memory", "LogServices", "VirtualMedia"} {
+		body[name] = link(path + "/" + name)
+	}
+	c.distort(body)
+	return reply{body: body}, nil
 }
 
-// powerState is null while it changes, as with controllers that do not know
-// the transitional values (quirk B-21).
-func powerState(m Machine) any {
-	switch m.PowerState() {
+// distort makes of a system what some controllers make of it.
+func (c call) distort(body doc) {
+	if c.on("B-06") {
+		body["@Redfish.Settings"] = doc{"@odata.type": "#Settings.v1_3_0.Settings", "SettingsObject": link(c.systemPath() + "/SD")}
+	}
+	if c.on("R-18") {
+		delete(body["Links"].(doc), "ManagedBy")
+	}
+	if c.on("R-22") {
+		body["Manufacturer"], body["SKU"] = "Dell Inc.", "SKU-"+c.machine.Spec().Serial
+	}
+	if c.on("R-21") {
+		delete(body, "Storage")
+	}
+}
+
+func (c call) systemPath() string { return "/Systems/" + c.machine.Spec().Name }
+
+// orphaned reports whether the system does not exist for the controller, as
+// its collection was not read yet (B-18).
+func (rf *Redfish) orphaned(c call) bool {
+	rf.mu.Lock()
+	defer rf.mu.Unlock()
+	if !c.on("B-18") {
+		rf.oddity.parent = false
+		return false
+	}
+	return !rf.oddity.parent
+}
+
+// powerWord is null while the state changes, as with controllers that do not
+// know the transitional values. Others know more of them than there are, and
+// show them for a while after an action (B-21).
+func (c call) powerWord() any {
+	if c.on("B-21") {
+		if word, ok := c.ctl.transition(); ok {
+			return word
+		}
+	}
+	switch c.ctl.PowerState() {
 	case store.PowerOn:
 		return "On"
 	case store.PowerOff:
@@ -58,52 +79,38 @@ func powerState(m Machine) any {
 	return nil
 }
 
-func (rf *Redfish) patchSystem(c call) (reply, error) {
-	for property := range c.body {
-		if property != "Boot" {
-			return reply{}, notWritable(property)
-		}
+// transition is the word for a machine between two states, in the second after
+// a power action.
+func (c *Controller) transition() (any, bool) {
+	on := c.Machine.PowerState() == store.PowerOn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	since := time.Since(c.pulse.changed)
+	phase := 4 * since / max(c.lasts(time.Second), 1)
+	words := []any{"PoweringOff", "Paused", nil, "PoweringOff"}
+	if on {
+		words = []any{"PoweringOn", "Paused", nil, "PoweringOn"}
 	}
-	change, ok := c.body["Boot"].(doc)
-	if !ok {
-		return reply{}, badValue("Boot", c.body["Boot"])
+	if int(phase) >= len(words) {
+		return nil, false
 	}
-	b, err := newBoot(c.machine, change)
-	if err != nil {
-		return reply{}, err
-	}
-	if err := c.machine.SetBoot(b); err != nil {
-		return reply{}, badValue("Boot", err)
-	}
-	return rf.getSystem(c)
+	return words[phase], true
 }
 
-func (rf *Redfish) postReset(c call) (reply, error) {
-	value, given := c.body["ResetType"]
-	if !given {
-		return reply{}, &fault{
-			status: 400, message: "ActionParameterMissing", args: []string{"ComputerSystem.Reset", "ResetType"},
-			text: "The action ComputerSystem.Reset requires the parameter ResetType.",
+// progress is how far the machine's start has got, as far as that is known.
+func (c call) progress() string {
+	if c.machine.PowerState() == store.PowerOn {
+		return "OSBootStarted"
+	}
+	return "None"
+}
+
+// version is that of a component's firmware.
+func (c call) version(id string) string {
+	for _, f := range c.ctl.Inventory() {
+		if f.ID == id {
+			return f.Version
 		}
 	}
-	name, _ := value.(string)
-	if !slices.Contains(rf.opts.ResetTypes, name) {
-		return reply{}, badValue("ResetType", value)
-	}
-	// What has begun is finished even when the client goes away.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), 2*time.Minute)
-	defer cancel()
-	for _, a := range resetTypes[name] {
-		err := c.machine.Power(ctx, a)
-		if errors.Is(err, ErrOff) {
-			return reply{}, &fault{
-				status: 409, message: "ActionNotSupported", args: []string{"ComputerSystem.Reset"},
-				text: "The reset type " + name + " is not possible while the system is off.",
-			}
-		}
-		if err != nil {
-			return reply{}, err
-		}
-	}
-	return reply{}, nil
+	return ""
 }

@@ -36,7 +36,7 @@ check("nics", system.ethernet_interfaces.summary, {"52:54:00:be:55:01": sushy.ST
 drives = [d for s in system.storage.get_members() for d in s.drives]
 check("drives", sorted((d.name, d.serial_number, d.capacity_bytes, d.media_type) for d in drives),
       [("Disk0", "DISK-A", 4 << 30, "HDD"), ("Disk1", "DISK-B", 8 << 30, "SSD")])
-check("bios", system.bios.attributes, {"BootMode": "Uefi"})
+check("bios", (system.bios.attributes["BootMode"], system.bios.attributes["BootRetryCount"]), ("Uefi", 3))
 check("chassis", [c.identity for c in system.chassis], [name])
 check("managers", [m.manager_type for m in system.managers], [sushy.MANAGER_TYPE_BMC])
 
