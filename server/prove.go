@@ -9,9 +9,6 @@ import (
 // A Prove makes the appliance fail where tests want it to. No setting leads
 // here.
 type Prove struct {
-	// Crash is called at the points between which the journal must hold
-	// together; see conductor.Config.
-	Crash func(where, point string)
 	// Write decides what becomes of the store's write transactions.
 	Write store.Fault
 	// Agent is put around the transport of calls to agents, Machines around

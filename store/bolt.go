@@ -137,7 +137,7 @@ func (s *boltSpace) View(fn func(spaceTx) error) error { return s.read(inBucket(
 
 // Update implements space.
 func (s *boltSpace) Update(fn func(spaceTx) error) error {
-	return diskError(s.run(s.db.Update, &s.noWrites, inBucket(fn)))
+	return diskError(boltError(s.run(s.db.Update, &s.noWrites, inBucket(fn))))
 }
 
 // Snapshot implements space.

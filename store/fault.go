@@ -3,7 +3,10 @@ package store
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,7 +48,7 @@ func (s *faultySpace) Update(fn func(spaceTx) error) error {
 
 // diskErrors are the refusals of a disk to write, and what each is to us.
 var diskErrors = []struct {
-	cause error
+	cause syscall.Errno
 	kind  error
 }{
 	{unix.ENOSPC, ErrNoSpace},
@@ -66,6 +69,23 @@ func diskError(err error) error {
 			return fmt.Errorf("write store: %w: %w: make room in the data directory; nothing that was acknowledged is lost, and the appliance goes on by itself", ErrNoSpace, err)
 		}
 		return fmt.Errorf("write store: %w: %w: look at the kernel's log and the disk; nothing that was acknowledged is lost", ErrDisk, err)
+	}
+	return err
+}
+
+// boltTexts begin those errors of bbolt that hold only the text of the
+// system's.
+var boltTexts = []string{"file resize error: ", "file sync error: "}
+
+// boltError gives such an error its cause back.
+func boltError(err error) error {
+	if err == nil || !slices.ContainsFunc(boltTexts, func(s string) bool { return strings.HasPrefix(err.Error(), s) }) {
+		return err
+	}
+	for _, d := range diskErrors {
+		if strings.HasSuffix(err.Error(), ": "+d.cause.Error()) {
+			return fmt.Errorf("%w (%w)", err, d.cause)
+		}
 	}
 	return err
 }
