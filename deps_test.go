@@ -31,6 +31,7 @@ var imports = map[string]string{
 	"bmc/sim":                  "bmc bmc/sim/flaw pxe store agent/...",
 	"bmc/sim/firmware":         "bmc/sim/flaw",
 	"bmc/sim/flaw":             "",
+	"bmc/sim/ipmi":             "bmc bmc/sim bmc/sim/flaw store",
 	"bmc/sim/lab":              "bmc bmc/sim store",
 	"bmc/sim/tinyos":           "agent/disk agent/hw",
 	"bmc/sim/hardware":         "bmc/sim bmc/sim/flaw bmc/sim/tinyos agent/...",
