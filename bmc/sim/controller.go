@@ -22,6 +22,7 @@ type Controller struct {
 
 	mu      sync.Mutex
 	pulse   pulse
+	secure  secure
 	booted  time.Time
 	log     []LogEntry
 	lastLog int
@@ -153,6 +154,7 @@ func (c *Controller) Started() {
 	defer c.mu.Unlock()
 	maps.Copy(c.bios, c.pending)
 	clear(c.pending)
+	c.secure.on = c.secure.next
 }
 
 // Inventory returns the firmware of the machine's components.

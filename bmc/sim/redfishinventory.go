@@ -2,37 +2,63 @@ package sim
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 )
 
+// getNICs lists the network cards; some controllers know of none (N-04), some
+// of one that has no address besides (N-01).
 func (rf *Redfish) getNICs(c call) (reply, error) {
-	s := c.machine.Spec()
-	var ids []string
-	for i := range s.NICs {
+	switch {
+	case c.on("R-21"):
+		return reply{}, &fault{status: 400, message: "GeneralError", text: "The network cards cannot be listed."}
+	case c.on("N-04"):
+		return reply{}, missing(c.URL.Path)
+	}
+	ids := []string{}
+	for i := range c.machine.Spec().NICs {
 		ids = append(ids, nicID(i))
 	}
-	return collection("/Systems/"+s.Name+"/EthernetInterfaces", "EthernetInterfaceCollection.EthernetInterfaceCollection", "Ethernet Interface", ids), nil
+	if c.on("N-01") {
+		ids = append(ids, nicID(len(ids)), nicID(len(ids)+1))
+	}
+	return collection(c.systemPath()+"/EthernetInterfaces", "EthernetInterfaceCollection.EthernetInterfaceCollection", "Ethernet Interface", ids), nil
 }
 
 func nicID(i int) string { return fmt.Sprintf("NIC%d", i+1) }
 
 func (rf *Redfish) getNIC(c call) (reply, error) {
-	s := c.machine.Spec()
-	for i, n := range s.NICs {
+	nics := c.machine.Spec().NICs
+	if c.on("N-01") {
+		nics = append(slices.Clone(nics), NIC{MAC: "N/A"}, NIC{})
+	}
+	for i, n := range nics {
 		if nicID(i) != c.PathValue("nic") {
 			continue
 		}
-		speed := n.SpeedM
-		if speed == 0 {
-			speed = 1000
+		if n.SpeedM == 0 {
+			n.SpeedM = 1000
+		}
+		var mac any = c.spelled(n.MAC)
+		if n.MAC == "" {
+			mac = nil
 		}
 		return reply{body: doc{
-			"@odata.id":   root + "/Systems/" + s.Name + "/EthernetInterfaces/" + nicID(i),
+			"@odata.id":   root + c.systemPath() + "/EthernetInterfaces/" + nicID(i),
 			"@odata.type": "#EthernetInterface.v1_6_3.EthernetInterface",
 			"Id":          nicID(i), "Name": "Network card " + fmt.Sprint(i+1), "Status": healthy(),
-			"MACAddress": n.MAC, "PermanentMACAddress": n.MAC, "SpeedMbps": speed, "InterfaceEnabled": true, "LinkStatus": "LinkUp",
+			"MACAddress": mac, "PermanentMACAddress": mac, "SpeedMbps": n.SpeedM, "InterfaceEnabled": true, "LinkStatus": "LinkUp",
 		}}, nil
 	}
 	return reply{}, missing(c.URL.Path)
+}
+
+// spelled writes a MAC address as the controller spells them (N-02).
+func (c call) spelled(mac string) string {
+	if c.on("N-02") {
+		return strings.ToUpper(strings.ReplaceAll(mac, ":", "-"))
+	}
+	return mac
 }
 
 func (rf *Redfish) getStorages(c call) (reply, error) {
@@ -82,16 +108,8 @@ func (rf *Redfish) getChassis(c call) (reply, error) {
 		"@odata.id": root + "/Chassis/" + s.Name, "@odata.type": "#Chassis.v1_14_0.Chassis",
 		"Id": s.Name, "Name": s.Name, "ChassisType": "RackMount", "Status": healthy(), "PowerState": c.powerWord(),
 		"Manufacturer": s.Manufacturer, "Model": s.Model, "SerialNumber": s.Serial,
-		"Links": doc{"ComputerSystems": []doc{link("/Systems/" + s.Name)}, "ManagedBy": []doc{link("/Managers/" + s.Name)}},
-	}}, nil
-}
-
-func (rf *Redfish) getManager(c call) (reply, error) {
-	s := c.machine.Spec()
-	return reply{body: doc{
-		"@odata.id": root + "/Managers/" + s.Name, "@odata.type": "#Manager.v1_11_0.Manager",
-		"Id": s.Name, "Name": "Manager of " + s.Name, "ManagerType": "BMC", "Model": "Simulated", "FirmwareVersion": "1.0",
-		"UUID": s.UUID, "Status": healthy(), "PowerState": "On",
-		"Links": doc{"ManagerForServers": []doc{link("/Systems/" + s.Name)}, "ManagerForChassis": []doc{link("/Chassis/" + s.Name)}},
+		"Thermal": link(c.chassisPath() + "/Thermal"), "Power": link(c.chassisPath() + "/Power"), "Sensors": link(c.chassisPath() + "/Sensors"),
+		"NetworkAdapters": link(c.chassisPath() + "/NetworkAdapters"),
+		"Links":           doc{"ComputerSystems": []doc{link("/Systems/" + s.Name)}, "ManagedBy": []doc{link("/Managers/" + s.Name)}},
 	}}, nil
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 )
@@ -16,8 +17,17 @@ func (rf *Redfish) getRoot(c call) (reply, error) {
 		"Id": "RootService", "Name": "Root Service", "RedfishVersion": "1.11.0",
 		"Vendor": "Bessemer", "Product": "Simulated rack",
 		"UUID":    uuid.NewSHA1(uuid.NameSpaceOID, []byte(rf.name())).String(),
-		"Systems": link("/Systems"), "Chassis": link("/Chassis"), "Managers": link("/Managers"),
+		"Systems": link("/Systems"), "Chassis": link("/Chassis"), "Managers": link("/Managers"), "UpdateService": link("/UpdateService"),
 		"Links": doc{},
+	}
+	if c.on("R-22") {
+		body["Vendor"] = "HPE"
+	}
+	if c.on("N-05") {
+		body["Vendor"] = "Dell"
+	}
+	if c.on("R-24") {
+		body["Registries"] = link("/Registries")
 	}
 	if rf.hasSessions(c) {
 		body["SessionService"] = link("/SessionService")
@@ -29,7 +39,7 @@ func (rf *Redfish) getRoot(c call) (reply, error) {
 // getOData lists the services for OData clients (DSP0266, 8.4.3).
 func (rf *Redfish) getOData(call) (reply, error) {
 	var value []doc
-	for _, name := range []string{"Systems", "Chassis", "Managers"} {
+	for _, name := range []string{"Systems", "Chassis", "Managers", "UpdateService"} {
 		value = append(value, doc{"name": name, "kind": "Singleton", "url": root + "/" + name})
 	}
 	return reply{body: doc{"@odata.context": root + "/$metadata", "value": value}}, nil
@@ -51,6 +61,16 @@ func getCollection(name, kind string) method {
 		}
 		return collection("/"+name, kind, name, c.others(name, ids)), nil
 	}
+}
+
+// getRegistries is much too large for any client to read without need.
+func (rf *Redfish) getRegistries(c call) (reply, error) {
+	if !c.on("R-24") {
+		return reply{}, missing(c.URL.Path)
+	}
+	out := collection("/Registries", "MessageRegistryFileCollection.MessageRegistryFileCollection", "Registry File", nil)
+	out.body["Oem"] = strings.Repeat("x", 16<<20)
+	return out, nil
 }
 
 func collection(path, kind, name string, ids []string) reply {

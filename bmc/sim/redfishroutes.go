@@ -49,6 +49,10 @@ const (
 	aSystem      = "/Systems/{machine}"
 	aChassis     = "/Chassis/{machine}"
 	aManager     = "/Managers/{machine}"
+	aClearLog    = "/Actions/LogService.ClearLog"
+	aResetKeys   = "/Actions/SecureBoot.ResetKeys"
+	anInsert     = "/Actions/VirtualMedia.InsertMedia"
+	anEject      = "/Actions/VirtualMedia.EjectMedia"
 )
 
 // resources may be reached by users.
@@ -56,20 +60,55 @@ var resources = map[string]resource{
 	"/Systems":  {"GET": getCollection("Systems", "ComputerSystemCollection.ComputerSystemCollection")},
 	"/Chassis":  {"GET": getCollection("Chassis", "ChassisCollection.ChassisCollection")},
 	"/Managers": {"GET": getCollection("Managers", "ManagerCollection.ManagerCollection")},
-	aSystem:     {"GET": (*Redfish).getSystem, "PATCH": (*Redfish).patchSystem},
-	aSystem + "/Actions/ComputerSystem.Reset": {"POST": (*Redfish).postReset},
-	aSystem + "/ResetActionInfo":              {"GET": (*Redfish).getResetInfo},
-	aSystem + "/SD":                           {"GET": (*Redfish).getSettings, "PATCH": (*Redfish).patchSettings},
-	aSystem + "/BootOptions":                  {"GET": (*Redfish).getBootOptions},
-	aSystem + "/BootOptions/{option}":         {"GET": (*Redfish).getBootOption},
-	aSystem + "/Bios/Actions/Bios.ResetBios":  {"POST": (*Redfish).postResetBios},
-	aSystem + "/Bios":                         {"GET": (*Redfish).getBios},
-	aSystem + "/Bios/Settings":                {"GET": (*Redfish).getBiosSettings, "PATCH": (*Redfish).patchBiosSettings},
-	aSystem + "/EthernetInterfaces":           {"GET": (*Redfish).getNICs},
-	aSystem + "/EthernetInterfaces/{nic}":     {"GET": (*Redfish).getNIC},
-	aSystem + "/Storage":                      {"GET": (*Redfish).getStorages},
-	aSystem + "/Storage/1":                    {"GET": (*Redfish).getStorage},
-	aSystem + "/Storage/1/Drives/{drive}":     {"GET": (*Redfish).getDrive},
-	aChassis:                                  {"GET": (*Redfish).getChassis},
-	aManager:                                  {"GET": (*Redfish).getManager},
+
+	aSystem: {"GET": (*Redfish).getSystem, "PATCH": (*Redfish).patchSystem},
+	aSystem + "/Actions/ComputerSystem.Reset":    {"POST": (*Redfish).postReset},
+	aSystem + "/ResetActionInfo":                 {"GET": (*Redfish).getResetInfo},
+	aSystem + "/SD":                              {"GET": (*Redfish).getSettings, "PATCH": (*Redfish).patchSettings},
+	aSystem + "/BootOptions":                     {"GET": (*Redfish).getBootOptions},
+	aSystem + "/BootOptions/{option}":            {"GET": (*Redfish).getBootOption},
+	aSystem + "/Bios":                            {"GET": (*Redfish).getBios},
+	aSystem + "/Bios/Settings":                   {"GET": (*Redfish).getBiosSettings, "PATCH": (*Redfish).patchBiosSettings},
+	aSystem + "/Bios/Actions/Bios.ResetBios":     {"POST": (*Redfish).postResetBios},
+	aSystem + "/SecureBoot":                      {"GET": (*Redfish).getSecureBoot, "PATCH": (*Redfish).patchSecureBoot},
+	aSystem + "/SecureBoot" + aResetKeys:         {"POST": (*Redfish).postResetKeys},
+	aSystem + "/EthernetInterfaces":              {"GET": (*Redfish).getNICs},
+	aSystem + "/EthernetInterfaces/{nic}":        {"GET": (*Redfish).getNIC},
+	aSystem + "/Storage":                         {"GET": (*Redfish).getStorages},
+	aSystem + "/Storage/1":                       {"GET": (*Redfish).getStorage},
+	aSystem + "/Storage/1/Drives/{drive}":        {"GET": (*Redfish).getDrive},
+	aSystem + "/Processors":                      {"GET": (*Redfish).getProcessors},
+	aSystem + "/Processors/CPU1":                 {"GET": (*Redfish).getProcessor},
+	aSystem + "/Memory":                          {"GET": (*Redfish).getMemories},
+	aSystem + "/Memory/DIMM1":                    {"GET": (*Redfish).getMemory},
+	aSystem + "/LogServices":                     {"GET": (*Redfish).getLogs},
+	aSystem + "/LogServices/SEL":                 {"GET": (*Redfish).getLog},
+	aSystem + "/LogServices/SEL" + aClearLog:     {"POST": (*Redfish).postClearLog},
+	aSystem + "/LogServices/SEL/Entries":         {"GET": (*Redfish).getEntries},
+	aSystem + "/LogServices/SEL/Entries/{entry}": {"GET": (*Redfish).getEntry},
+
+	aChassis:                            {"GET": (*Redfish).getChassis},
+	aChassis + "/Thermal":               {"GET": (*Redfish).getThermal},
+	aChassis + "/Power":                 {"GET": (*Redfish).getPower},
+	aChassis + "/Sensors":               {"GET": (*Redfish).getSensors},
+	aChassis + "/Sensors/{sensor}":      {"GET": (*Redfish).getSensor},
+	aChassis + "/NetworkAdapters":       {"GET": (*Redfish).getAdapters},
+	aChassis + "/NetworkAdapters/{nic}": {"GET": (*Redfish).getAdapter},
+
+	aManager:                            {"GET": (*Redfish).getManager},
+	aManager + "/Actions/Manager.Reset": {"POST": (*Redfish).postManagerReset},
+
+	aSystem + "/VirtualMedia":                     {"GET": (*Redfish).getMedias},
+	aSystem + "/VirtualMedia/{media}":             {"GET": (*Redfish).getMedia, "PATCH": (*Redfish).patchMedia},
+	aSystem + "/VirtualMedia/{media}" + anInsert:  {"POST": (*Redfish).postInsert},
+	aSystem + "/VirtualMedia/{media}" + anEject:   {"POST": (*Redfish).postEject},
+	aManager + "/VirtualMedia":                    {"GET": (*Redfish).getMedias},
+	aManager + "/VirtualMedia/{media}":            {"GET": (*Redfish).getMedia, "PATCH": (*Redfish).patchMedia},
+	aManager + "/VirtualMedia/{media}" + anInsert: {"POST": (*Redfish).postInsert},
+	aManager + "/VirtualMedia/{media}" + anEject:  {"POST": (*Redfish).postEject},
+
+	"/UpdateService":                               {"GET": (*Redfish).getUpdateService},
+	"/UpdateService/FirmwareInventory":             {"GET": (*Redfish).getFirmwares},
+	"/UpdateService/FirmwareInventory/{component}": {"GET": (*Redfish).getFirmware},
+	"/Registries":                                  {"GET": (*Redfish).getRegistries},
 }

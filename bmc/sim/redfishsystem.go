@@ -45,6 +45,12 @@ func (c call) distort(body doc) {
 	if c.on("R-21") {
 		delete(body, "Storage")
 	}
+	if c.on("V-01") {
+		delete(body, "VirtualMedia")
+	}
+	if c.on("N-05") {
+		body["SerialNumber"], body["SKU"] = "CN-BOARD-1", c.machine.Spec().Serial
+	}
 }
 
 func (c call) systemPath() string { return "/Systems/" + c.machine.Spec().Name }
