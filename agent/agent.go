@@ -40,6 +40,9 @@ type Config struct {
 	Policy        fetch.Policy  // for images and config drives; CA and Insecure hold for it too, its Local for all connections
 	Logger        zerolog.Logger
 
+	// Now is the machine's clock, by which the agent's certificate is made;
+	// nil: time.Now.
+	Now func() time.Time
 	// Before, if set, is asked before each command, by its full name; an
 	// error is the command's. Simulated machines break their agents with it.
 	Before func(command string) error
@@ -57,6 +60,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Version == "" {
 		c.Version = "0"
+	}
+	if c.Now == nil {
+		c.Now = time.Now
 	}
 	return c
 }

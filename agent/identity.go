@@ -60,7 +60,7 @@ func newIdentity(c Config, ln *listener, n *node) (*identity, error) {
 	}
 	id := &identity{url: "https://" + at}
 	var err error
-	id.cert, id.pem, err = selfSigned(host, time.Now(), n.date)
+	id.cert, id.pem, err = selfSigned(host, c.Now(), n.date)
 	return id, err
 }
 

@@ -1,6 +1,7 @@
 package hw
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"bessemer/agent/wire"
 )
@@ -26,6 +28,12 @@ type Fake struct {
 	// Files holds the path of each disk's file by the disk's name. A file
 	// is created, or made as large as the disk, when it is opened.
 	Files map[string]string
+	// Alter, if set, changes what is reported each time the hardware is
+	// looked at; the slices are copies.
+	Alter func(*wire.Inventory)
+	// Path, if set, says which file is a disk's in place of Files; "" is a
+	// disk without a medium.
+	Path func(wire.Disk) string
 	// Firmware is nil on a machine that booted by BIOS.
 	Firmware *FakeEFI
 	// LogText is what Logs returns.
@@ -33,10 +41,20 @@ type Fake struct {
 	// WriteOut writes to the medium while the disk is written to, and keeps
 	// nothing of it in memory, as Linux does with a real disk.
 	WriteOut bool
+	// Volatile disks keep what is written in the host's memory, which outlives
+	// the machine: Sync has nothing to do.
+	Volatile bool
 	// Fault, if set, is asked before every access to a disk; an error that
 	// it returns is the access's. op is open, read, write, zero, discard,
-	// sync or reread.
+	// sync or reread. A write whose error is [Torn] is done in part.
 	Fault func(op, disk string, off, n int64) error
+	// Done, if set, hears of everything that was written, zeroed or discarded.
+	Done func(op, disk string, off, n int64)
+	// Busy, if set, is asked each time a disk is opened for writing, and when
+	// its partitions are read anew; while it is true, somebody else holds the
+	// disk (K-14). It is asked again after BusyPause; 0: 500 ms, as on Linux.
+	Busy      func(disk string) bool
+	BusyPause time.Duration
 	// OnPowerOff and OnReboot are called by PowerOff and Reboot; nil ones
 	// make those fail, as on a machine that cannot.
 	OnPowerOff, OnReboot func()
@@ -53,34 +71,48 @@ func (f *Fake) Inventory(ctx context.Context) (wire.Inventory, error) {
 	if err := ctx.Err(); err != nil {
 		return wire.Inventory{}, err
 	}
+	return f.look(), nil
+}
+
+// look is the hardware at this moment.
+func (f *Fake) look() wire.Inventory {
 	inv := f.Hardware
 	inv.Disks = slices.Clone(f.Hardware.Disks)
 	inv.Interfaces = slices.Clone(f.Hardware.Interfaces)
-	return inv, nil
+	if f.Alter != nil {
+		f.Alter(&inv)
+	}
+	return inv
 }
 
 // Disks implements Machine.
 func (f *Fake) Disks(ctx context.Context) ([]wire.Disk, error) {
-	return slices.Clone(f.Hardware.Disks), ctx.Err()
+	return f.look().Disks, ctx.Err()
 }
 
 // OpenDisk implements Machine.
 func (f *Fake) OpenDisk(name string, writable bool) (Disk, error) {
-	i := slices.IndexFunc(f.Hardware.Disks, func(d wire.Disk) bool { return d.Name == name })
-	if i < 0 || f.Files[name] == "" {
+	disks := f.look().Disks
+	i := slices.IndexFunc(disks, func(d wire.Disk) bool { return d.Name == name })
+	if i < 0 || f.path(disks[i]) == "" {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.ENXIO}
 	}
-	d := f.Hardware.Disks[i]
+	d := disks[i]
 	if err := f.fault("open", name, 0, 0); err != nil {
 		return nil, err
 	}
 	if writable && d.ReadOnly {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EROFS}
 	}
+	if writable {
+		if err := f.wait(name); err != nil {
+			return nil, fmt.Errorf("open disk: %w", err)
+		}
+	}
 	if writable && !f.hold(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EBUSY}
 	}
-	file, err := openSparse(f.Files[name], d.Size)
+	file, err := openSparse(f.path(d), d.Size)
 	if err != nil {
 		f.release(name, writable)
 		return nil, fmt.Errorf("open %s: %w", name, err)
@@ -90,6 +122,27 @@ func (f *Fake) OpenDisk(name string, writable bool) (Disk, error) {
 		disk.written = writeOutWindow(file)
 	}
 	return disk, nil
+}
+
+func (f *Fake) path(d wire.Disk) string {
+	if f.Path != nil {
+		return f.Path(d)
+	}
+	return f.Files[d.Name]
+}
+
+// wait waits until nobody else holds a disk.
+func (f *Fake) wait(name string) error {
+	if f.Busy == nil {
+		return nil
+	}
+	_, err := patiently(cmp.Or(f.BusyPause, openPause), func() (struct{}, error) {
+		if f.Busy(name) {
+			return struct{}{}, &fs.PathError{Op: "open", Path: name, Err: syscall.EBUSY}
+		}
+		return struct{}{}, nil
+	})
+	return err
 }
 
 func openSparse(path string, size int64) (*os.File, error) {
@@ -176,6 +229,25 @@ func (f *Fake) Actions() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.actions)
+}
+
+// Torn is the error of a write that ends in the middle: so many bytes of it
+// reach the medium.
+type Torn struct {
+	Kept int64
+	Err  error
+}
+
+// Error implements error.
+func (t *Torn) Error() string { return t.Err.Error() }
+
+// Unwrap implements error chains.
+func (t *Torn) Unwrap() error { return t.Err }
+
+func (f *Fake) done(op, disk string, off, n int64) {
+	if f.Done != nil && n > 0 {
+		f.Done(op, disk, off, n)
+	}
 }
 
 func (f *Fake) fault(op, disk string, off, n int64) error {

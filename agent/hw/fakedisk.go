@@ -1,6 +1,8 @@
 package hw
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -40,10 +42,11 @@ func (d *fakeDisk) ReadAt(p []byte, off int64) (int, error) {
 // writing what fits, as block devices do.
 func (d *fakeDisk) WriteAt(p []byte, off int64) (int, error) {
 	if err := d.check("write", off, int64(len(p))); err != nil {
-		return 0, err
+		return d.tear(p, off, err)
 	}
 	fits := min(int64(len(p)), max(0, d.size-off))
 	n, err := d.file.WriteAt(p[:fits], off)
+	d.machine.done("write", d.name, off, int64(n))
 	if err == nil && d.written != nil {
 		err = d.written.add(off, int64(n))
 	}
@@ -51,6 +54,17 @@ func (d *fakeDisk) WriteAt(p []byte, off int64) (int, error) {
 		err = &fs.PathError{Op: "write", Path: d.name, Err: syscall.ENOSPC}
 	}
 	return n, err
+}
+
+// tear does the part of a failing write that reaches the medium.
+func (d *fakeDisk) tear(p []byte, off int64, err error) (int, error) {
+	var t *Torn
+	if !errors.As(err, &t) || t.Kept <= 0 {
+		return 0, err
+	}
+	n, werr := d.file.WriteAt(p[:min(t.Kept, int64(len(p)))], off)
+	d.machine.done("write", d.name, off, int64(n))
+	return n, cmp.Or(werr, err)
 }
 
 // Zero implements Disk.
@@ -68,6 +82,9 @@ func (d *fakeDisk) Zero(off, n int64) error {
 	if err == unix.EOPNOTSUPP {
 		_, err = io.Copy(io.NewOffsetWriter(d.file, off), io.LimitReader(zeros{}, n))
 	}
+	if err == nil {
+		d.machine.done("zero", d.name, off, n)
+	}
 	return err
 }
 
@@ -79,6 +96,7 @@ func (d *fakeDisk) Discard() error {
 	if err := d.file.Truncate(0); err != nil {
 		return err
 	}
+	d.machine.done("discard", d.name, 0, d.size)
 	return d.file.Truncate(d.size)
 }
 
@@ -87,6 +105,9 @@ func (d *fakeDisk) Sync() error {
 	if err := d.machine.fault("sync", d.name, 0, 0); err != nil {
 		return err
 	}
+	if d.machine.Volatile {
+		return nil
+	}
 	return d.file.Sync()
 }
 
@@ -94,6 +115,9 @@ func (d *fakeDisk) Sync() error {
 func (d *fakeDisk) RereadPartitions() error {
 	if err := d.machine.fault("reread", d.name, 0, 0); err != nil {
 		return err
+	}
+	if err := d.machine.wait(d.name); err != nil {
+		return fmt.Errorf("read the partition table of %s anew: %w", d.name, err)
 	}
 	d.machine.record("reread " + d.name)
 	return nil

@@ -13,6 +13,9 @@ import (
 type FakeEFI struct {
 	// Full makes SetEntry fail as when the NVRAM is full (U-06).
 	Full bool
+	// Changed, if set, is called after each change of entries or order, so
+	// that they can be kept.
+	Changed func()
 
 	mu      sync.Mutex
 	entries []BootEntry
@@ -20,6 +23,11 @@ type FakeEFI struct {
 }
 
 var _ EFI = (*FakeEFI)(nil)
+
+// NewFakeEFI returns variables as they were kept.
+func NewFakeEFI(entries []BootEntry, order []int) *FakeEFI {
+	return &FakeEFI{entries: slices.Clone(entries), order: slices.Clone(order)}
+}
 
 // Entries implements EFI.
 func (e *FakeEFI) Entries() ([]BootEntry, error) {
@@ -37,6 +45,18 @@ func (e *FakeEFI) Order() []int {
 
 // SetEntry implements EFI.
 func (e *FakeEFI) SetEntry(label, loader string, part Partition) (int, error) {
+	n, err := e.setEntry(label, loader, part)
+	e.changed(err)
+	return n, err
+}
+
+func (e *FakeEFI) changed(err error) {
+	if err == nil && e.Changed != nil {
+		e.Changed()
+	}
+}
+
+func (e *FakeEFI) setEntry(label, loader string, part Partition) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.Full {
@@ -59,6 +79,12 @@ func (e *FakeEFI) SetEntry(label, loader string, part Partition) (int, error) {
 
 // Delete implements EFI.
 func (e *FakeEFI) Delete(number int) error {
+	err := e.delete(number)
+	e.changed(err)
+	return err
+}
+
+func (e *FakeEFI) delete(number int) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.remove(number) {

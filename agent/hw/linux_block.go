@@ -9,17 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-)
-
-// openTries and openPause bound how long a disk may be in use by others: the
-// kernel reads its partitions when it appears or was written to (quirk K-14).
-const (
-	openTries = 20
-	openPause = 500 * time.Millisecond
 )
 
 // OpenDisk implements Machine. A writable disk is opened exclusively: nothing
@@ -33,7 +25,7 @@ func (m *Linux) OpenDisk(name string, writable bool) (Disk, error) {
 	if writable {
 		flags = os.O_RDWR | unix.O_EXCL
 	}
-	f, err := patiently(func() (*os.File, error) { return os.OpenFile(name, flags|unix.O_CLOEXEC, 0) })
+	f, err := patiently(openPause, func() (*os.File, error) { return os.OpenFile(name, flags|unix.O_CLOEXEC, 0) })
 	if err != nil {
 		return nil, fmt.Errorf("open disk: %w", err)
 	}
@@ -47,17 +39,6 @@ func (m *Linux) OpenDisk(name string, writable bool) (Disk, error) {
 		return nil, fmt.Errorf("open disk %s for writing: it is read-only", name)
 	}
 	return d, nil
-}
-
-// patiently repeats f while the disk is busy.
-func patiently[T any](f func() (T, error)) (v T, err error) {
-	for range openTries {
-		if v, err = f(); !errors.Is(err, unix.EBUSY) {
-			return v, err
-		}
-		time.Sleep(openPause)
-	}
-	return v, fmt.Errorf("%w after %v: another part of the kernel holds it (RAID, LVM, a mounted file system)", err, openTries*openPause)
 }
 
 // A blockDisk is an open disk. What passes through it does not stay in memory:
@@ -162,7 +143,7 @@ func (d *blockDisk) Close() error { return d.f.Close() }
 
 // RereadPartitions implements Disk.
 func (d *blockDisk) RereadPartitions() error {
-	_, err := patiently(func() (struct{}, error) { return struct{}{}, d.ioctl(unix.BLKRRPART, nil) })
+	_, err := patiently(openPause, func() (struct{}, error) { return struct{}{}, d.ioctl(unix.BLKRRPART, nil) })
 	if err != nil {
 		return fmt.Errorf("read the partition table of %s anew: %w", d.f.Name(), err)
 	}
