@@ -81,17 +81,19 @@ const (
 	LabelDownloadChecks = "Download checksums"   // Conductor -> HTTPStore
 
 	// Agent.
-	LabelGetDeploySteps = "Get deploy steps"      // Conductor -> Node
-	LabelGetPartitions  = "Get partition UUIDs"   // Conductor -> Node
-	LabelGetCleanSteps  = "Get clean steps"       // Conductor -> Node
-	LabelCommandStatus  = "Read command status"   // Conductor -> Node
-	LabelExecuteStep    = "Execute step"          // Conductor -> Node
-	LabelEraseDisks     = "Erase disks"           // Conductor -> Node
-	LabelIsCleanDone    = "Is cleaning done?"     // Conductor -> Node
-	LabelCleanDone      = "Cleaning is done"      // Node -> Conductor
-	LabelWriteProgress  = "Writing image"         // Node -> Conductor
-	LabelSyncDisks      = "Sync disks"            // Conductor -> Node
-	LabelShutDownAgent  = "Power off from inside" // Conductor -> Node
+	LabelGetDeploySteps = "Get deploy steps"                     // Conductor -> Node
+	LabelGetPartitions  = "Get partition UUIDs"                  // Conductor -> Node
+	LabelGetCleanSteps  = "Get clean steps"                      // Conductor -> Node
+	LabelCommandStatus  = "Read command status"                  // Conductor -> Node
+	LabelExecuteStep    = "Execute step"                         // Conductor -> Node
+	LabelEraseDisks     = "Erase disks"                          // Conductor -> Node
+	LabelIsCleanDone    = "Is cleaning done?"                    // Conductor -> Node
+	LabelCleanDone      = "Cleaning is done"                     // Node -> Conductor
+	LabelWriteProgress  = "Writing image"                        // Node -> Conductor
+	LabelSyncDisks      = "Sync disks"                           // Conductor -> Node
+	LabelCheckAgent     = "Does the agent live?"                 // Conductor -> Node
+	LabelAgentGone      = "Agent has gone: start the node again" // Conductor -> Conductor: Detail why, starts
+	LabelShutDownAgent  = "Power off from inside"                // Conductor -> Node
 
 	// Other verbs and bookkeeping.
 	LabelDoNodeClean      = "do_node_clean()"           // API -> Conductor

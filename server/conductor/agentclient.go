@@ -58,6 +58,18 @@ func (a *agents) client(node string, to store.Agent, rec store.Recorder, limit t
 	return c, nil
 }
 
+// probe calls an agent on a connection of its own: an older one may be to a
+// machine that has gone without a word.
+func (a *agents) probe(ctx context.Context, to store.Agent, rec store.Recorder) error {
+	c, err := a.newClient(to, rec, lookCall)
+	if err != nil {
+		return err
+	}
+	defer c.http.CloseIdleConnections()
+	_, err = c.commands(withArrow(ctx, plainArrow(store.LabelCheckAgent)))
+	return err
+}
+
 func (a *agents) forget(node string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -103,7 +115,12 @@ func (a *agents) newClient(to store.Agent, rec store.Recorder, limit time.Durati
 		transport.TLSClientConfig = &tls.Config{
 			MinVersion:         tls.VersionTLS12,
 			InsecureSkipVerify: true, // replaced by VerifyConnection
-			VerifyConnection:   func(cs tls.ConnectionState) error { return verifyPinned(cs, pinned) },
+			VerifyConnection: func(cs tls.ConnectionState) error {
+				if err := verifyPinned(cs, pinned); err != nil {
+					return &connError{refused, fmt.Errorf("another certificate than the agent's: %w", err)}
+				}
+				return nil
+			},
 		}
 	}
 	next := http.RoundTripper(transport)
@@ -216,7 +233,7 @@ func (c *agentClient) unreachable(err error) error {
 	if errors.As(err, &u) {
 		err = u.Err
 	}
-	return fmt.Errorf("%w: %s: %w", errAway, c.url, err)
+	return fmt.Errorf("%w: %s: %w", errAway, c.url, ofConnection(err))
 }
 
 // refused makes an error of an HTTP status. A busy agent (409) is asked
@@ -232,8 +249,11 @@ func (c *agentClient) refused(status int, text []byte) error {
 		why = clip(string(text[:min(len(text), 300)]), 300)
 	}
 	err := fmt.Errorf("the agent at %s answers %d: %s", c.url, status, clip(why, 500))
-	if status == http.StatusConflict {
+	switch status {
+	case http.StatusConflict:
 		return fmt.Errorf("%w: %w", errAway, err)
+	case http.StatusUnauthorized: // it is the agent of another boot
+		return fmt.Errorf("%w: %w", errAway, &connError{refused, err})
 	}
 	return final(err)
 }

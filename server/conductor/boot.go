@@ -26,7 +26,16 @@ func (c *Conductor) Boot(_ context.Context, m pxe.Machine) pxe.Boot {
 		arch = m.Arch
 	}
 	c.index.saw(n.uuid, m.What, arch)
+	if ofFirmware(m) {
+		c.suspect(n.uuid, "its firmware's "+m.What)
+	}
 	return nextBoot(n)
+}
+
+// ofFirmware reports whether a machine's firmware begins to boot: no agent or
+// operating system asks for an address in its name.
+func ofFirmware(m pxe.Machine) bool {
+	return m.What == "DHCP DISCOVER" && (strings.HasPrefix(m.VendorClass, "PXEClient") || strings.HasPrefix(m.VendorClass, "HTTPClient"))
 }
 
 // nextBoot decides what a node boots: the ramdisk while a run wants it, else

@@ -123,9 +123,22 @@ func getCleanSteps(ctx context.Context, t *Task) error {
 	if len(chosen) == 0 {
 		return final(fmt.Errorf("the agent offers no step that cleans the disks; turn automated cleaning off to do without"))
 	}
+	if !sameSteps(t.Run.Data["clean_steps"], chosen) { // a restarted machine offers others
+		t.keep("clean_step", 0)
+		t.keep("clean_base", 0)
+	}
 	t.keep("clean_steps", chosen)
 	t.keep("hardware_manager_version", res["hardware_manager_version"])
 	return nil
+}
+
+// sameSteps reports whether the steps that were settled on before are those
+// chosen now.
+func sameSteps(before any, chosen []wire.Step) bool {
+	var old []wire.Step
+	return decode(before, &old) == nil && slices.EqualFunc(old, chosen, func(a, b wire.Step) bool {
+		return a.Interface == b.Interface && a.Step == b.Step
+	})
 }
 
 // stepsOf reads the steps of a get_*_steps answer, of all hardware managers.
@@ -211,7 +224,7 @@ func runCleanSteps(ctx context.Context, t *Task) error {
 		n.CleanStep = &store.IronicStep{Interface: s.Interface, Step: s.Step, Priority: s.Priority, Args: s.Args}
 	})
 	_, err := t.carryOut(ctx, longCommand{
-		name: "clean.execute_clean_step", short: "execute_clean_step", nth: i, what: "clean step " + s.Step,
+		name: "clean.execute_clean_step", short: "execute_clean_step", nth: i - t.number("clean_base"), what: "clean step " + s.Step,
 		params: map[string]any{"step": s, "node": t.agentNode(), "ports": t.agentPorts(), "clean_version": t.Run.Data["hardware_manager_version"]},
 		sent:   plainArrow(cleanLabel(s.Step)),
 		polled: pollArrow(store.LabelIsCleanDone, store.LabelCleanDone, "execute_clean_step"),

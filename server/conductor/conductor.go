@@ -26,6 +26,7 @@ type Conductor struct {
 	index     *index
 	agents    *agents
 	found     *discovery
+	looks     *looks
 	loaded    error // what went wrong when the index was first read
 	born      time.Time
 	process   string // tells our locks from those that a killed process left
@@ -52,6 +53,7 @@ func New(c Config) *Conductor {
 		index:     newIndex(),
 		agents:    newAgents(),
 		found:     newDiscovery(),
+		looks:     newLooks(),
 		timers:    map[string]*time.Timer{},
 		cancels:   map[string]context.CancelFunc{},
 		lives:     map[string]*liveStep{},
@@ -85,6 +87,8 @@ func (c *Conductor) Run(ctx context.Context) error {
 	if err := c.resume(ctx); err != nil {
 		return fmt.Errorf("conductor: resume: %w", err)
 	}
+	c.looks.open(ctx)
+	defer c.looks.close()
 	defer c.stopTimers()
 	var wg sync.WaitGroup
 	wg.Go(func() { c.syncPower(ctx) })
@@ -106,6 +110,7 @@ func (c *Conductor) NodeChanged(node string) {
 	if gone := c.refresh(node); gone {
 		c.config.BMC.Forget(node)
 		c.agents.forget(node)
+		c.looks.forget(node)
 		c.interrupt(node) // its run has ended with it
 		c.forgetLive(node)
 		return

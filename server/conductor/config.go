@@ -67,6 +67,7 @@ type Timeouts struct {
 	Claim          time.Duration // first heartbeat after the token was given; 1 min
 	Heartbeat      time.Duration // an agent's longest silence; 5 min
 	AgentCommand   time.Duration // an agent to take a short command; 2 min
+	Look           time.Duration // between two calls to an agent that may have gone; 2 s
 	AgentCall      time.Duration // one HTTP exchange with an agent; 60 s
 	Step           time.Duration // one call of a step; 20 min
 	PowerSync      time.Duration // between two reads of a node's power state; 2 min, negative for never
@@ -108,7 +109,7 @@ func (c *Config) setDefaults() {
 func (t *Timeouts) setDefaults() {
 	for d, def := range map[*time.Duration]time.Duration{
 		&t.DeployCallback: 30 * time.Minute, &t.CleanCallback: 30 * time.Minute, &t.Boot: 10 * time.Minute,
-		&t.Heartbeat: 5 * time.Minute, &t.Claim: time.Minute, &t.AgentCommand: 2 * time.Minute, &t.AgentCall: time.Minute,
+		&t.Heartbeat: 5 * time.Minute, &t.Claim: time.Minute, &t.AgentCommand: 2 * time.Minute, &t.AgentCall: time.Minute, &t.Look: 2 * time.Second,
 		&t.Step: 20 * time.Minute, &t.PowerSync: 2 * time.Minute, &t.SoftPower: 10 * time.Minute,
 		&t.Request: 20 * time.Second, &t.StoreRetry: 5 * time.Second, &t.Backoff: 2 * time.Second,
 	} {

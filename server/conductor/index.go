@@ -31,7 +31,9 @@ type bootNode struct {
 	state store.ProvisionState
 	run   uint64
 	trace string
-	step  string
+
+	workflow, step string
+
 	boot  *store.RamdiskBoot
 	image string // the stored image that the run writes, "" for none
 }
@@ -136,7 +138,7 @@ func readBootNode(db *store.DB, uuid string) (b *bootNode, err error) {
 		if err != nil {
 			return err
 		}
-		b.run, b.trace, b.step, b.boot = r.ID, r.Trace, r.Step, r.Ramdisk
+		b.run, b.trace, b.workflow, b.step, b.boot = r.ID, r.Trace, r.Workflow, r.Step, r.Ramdisk
 		b.image, _ = r.Data["image"].(string)
 		return nil
 	})

@@ -15,6 +15,9 @@ type liveStep struct {
 	begun time.Time     // in this process
 	until time.Time     // when it has paused long enough; zero: it has not paused yet
 	again time.Time     // when it may be tried again after a failure
+
+	adopted bool // an earlier process began the run, and this is the first step here
+	looked  bool // whether the machine is on
 }
 
 // live returns the live step of a task, a new one when the run has come to
@@ -24,7 +27,8 @@ func (c *Conductor) live(t *Task) *liveStep {
 	defer c.mu.Unlock()
 	l := c.lives[t.Node.UUID]
 	if l == nil || l.run != t.Run.ID || l.shown.Name != t.step.Name {
-		l = &liveStep{run: t.Run.ID, shown: store.RunStep{Name: t.step.Name}, begun: time.Now()}
+		adopted := l == nil || l.run != t.Run.ID
+		l = &liveStep{run: t.Run.ID, shown: store.RunStep{Name: t.step.Name}, begun: time.Now(), adopted: adopted}
 		c.lives[t.Node.UUID] = l
 	}
 	return l

@@ -52,6 +52,7 @@ func (c *Conductor) Lookup(ctx context.Context, macs []string, uuid, peer string
 	if token == maskedToken && wantToken {
 		c.log.Warn().Str("node", node.UUID).Str("peer", peer).Str("first", node.Agent.Address).
 			Msg("second lookup in one boot: the agent was started twice, or another machine pretends to be this node")
+		c.suspect(node.UUID, "a second lookup")
 	}
 	c.queue.add(node.UUID)
 	r.Node = lookupView(node)

@@ -105,6 +105,38 @@ func (m *machine) act(a bmc.PowerAction) {
 	m.agents.Go(m.agent.run(m.mute))
 }
 
+// restart is what a watchdog or a power cut of a second does: the machine
+// boots anew, from the network.
+func (m *machine) restart() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.journal("restarts by itself")
+	if m.agent != nil {
+		m.agent.kill()
+	}
+	m.agent = &testAgent{m: m}
+	m.agents.Go(m.agent.run(m.mute))
+}
+
+// crashAgent ends the agent, and nothing else.
+func (m *machine) crashAgent() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.journal("agent crashes")
+	m.agent.kill()
+}
+
+// cutPower is a power cut after which the machine stays off.
+func (m *machine) cutPower() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.journal("power cut")
+	if m.agent != nil {
+		m.agent.kill()
+	}
+	m.agent, m.power = nil, store.PowerOff
+}
+
 func (m *machine) stop() {
 	m.act(bmc.ForceOff)
 	m.agents.Wait()

@@ -94,11 +94,7 @@ func (t *Task) changePorts(change func(*store.Port)) error {
 // on, under URLs that nobody can guess.
 func bootRamdisk(ctx context.Context, t *Task) error {
 	err := t.carry(ctx, store.DHCP, store.LabelUpdateDHCP, func() error {
-		boots := 0
-		if t.Run.Ramdisk != nil {
-			boots = t.Run.Ramdisk.Boots
-		}
-		t.Run.Ramdisk = &store.RamdiskBoot{Token: newToken(), Boots: boots}
+		t.Run.Ramdisk = &store.RamdiskBoot{Token: newToken(), Boots: t.boots()}
 		return nil
 	})
 	t.Note(ctx, store.LabelPreparePXE)
@@ -108,6 +104,7 @@ func bootRamdisk(ctx context.Context, t *Task) error {
 // bootDisk has the boot servers answer the node with its own disk again.
 func bootDisk(ctx context.Context, t *Task) error {
 	err := t.carry(ctx, store.DHCP, store.LabelUpdateDHCP, func() error {
+		t.keep("boots", t.boots()) // it may have to go back
 		t.Run.Ramdisk = nil
 		return nil
 	})

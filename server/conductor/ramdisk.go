@@ -13,7 +13,7 @@ import (
 // device and do not heed it are common (B-01). So is one whose agent was
 // given its token and does not use it: the answer with the token was lost,
 // and it is given once a boot only.
-func awaitAgent(_ context.Context, t *Task) error {
+func awaitAgent(ctx context.Context, t *Task) error {
 	boot := t.Run.Ramdisk
 	if boot == nil || boot.BootedAt.IsZero() {
 		return back("power-off")
@@ -24,6 +24,12 @@ func awaitAgent(_ context.Context, t *Task) error {
 		}
 		return nil
 	}
+	if t.live.adopted && !t.live.looked { // the power may have failed for all of us
+		t.live.looked = true
+		if t.c.isOff(ctx, t.Node) {
+			return t.bootAgain(boot)
+		}
+	}
 	// After a restart all is given its time anew: it may have called in vain.
 	seen := t.c.index.lastSeen(t.Node.UUID)
 	since, limit := later(seen.At, t.live.begun), t.Limits().Boot
@@ -31,10 +37,16 @@ func awaitAgent(_ context.Context, t *Task) error {
 		since, limit = later(seen.claimed, t.live.begun), t.Limits().Claim
 	}
 	if idle := time.Since(since); idle < limit {
-		return pause(awaited(seen, boot.BootedAt), limit-idle)
+		return pause(awaited(seen, boot.BootedAt)+t.again(), limit-idle)
 	}
+	return t.bootAgain(boot)
+}
+
+// bootAgain sends the run back to the start of its node, unless that has been
+// tried often enough.
+func (t *Task) bootAgain(boot *store.RamdiskBoot) error {
 	if boot.Boots > max(t.Limits().BootRetries, 0) {
-		return final(fmt.Errorf("the ramdisk has not called, after %d starts of the node; %s", boot.Boots, t.c.lastSeen(t)))
+		return final(fmt.Errorf("the ramdisk has not called, after %d starts of the node; %s%s", boot.Boots, t.c.lastSeen(t), t.again()))
 	}
 	return back("power-off")
 }

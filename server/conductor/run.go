@@ -47,10 +47,22 @@ func (c *Conductor) once(ctx context.Context, node string) (again bool, err erro
 	c.crash(t, "before")
 	c.begin(ctx, t)
 	c.hold(node, cancel)
-	err = c.do(ctx, t)
+	if why := c.goneAgent(t); why != "" {
+		err = c.startAgain(ctx, t, why)
+	} else {
+		err = c.do(ctx, t)
+	}
 	c.release(node)
 	c.crash(t, "done")
 	return c.settle(ctx, t, err)
+}
+
+// goneAgent says why a step that needs the boot's agent can have it no more.
+func (c *Conductor) goneAgent(t *Task) string {
+	if !t.w.needsAgent(t.step.Name) {
+		return ""
+	}
+	return c.looks.verdict(t.Node.UUID, t.Node.Agent.Token)
 }
 
 // crash tells of a point of a task's step, see Config.Crash.
@@ -143,6 +155,9 @@ func (c *Conductor) settle(ctx context.Context, t *Task, err error) (again bool,
 	case errors.As(err, &p):
 		return c.paused(ctx, t, p)
 	case !errors.As(err, &f) && errors.Is(err, errAway) && t.step.Within != nil:
+		if missOf(err) >= silent {
+			c.suspect(t.Node.UUID, "")
+		}
 		return c.paused(ctx, t, &pauseError{what: "the agent to answer (" + t.redact(err.Error()) + ")", poll: 2 * time.Second})
 	}
 	return c.failed(ctx, t, err)

@@ -97,6 +97,13 @@ func (w *Workflow) ironicStep(name string) (shown *store.IronicStep) {
 	return nil
 }
 
+// needsAgent reports whether a step needs the agent of the boot that the run
+// has begun: those from the agent's first heartbeat to the last that it is
+// asked for.
+func (w *Workflow) needsAgent(name string) bool {
+	return name != "await-agent" && w.comesAfter(name, "await-agent") && w.comesAfter("sync-disks", name)
+}
+
 // comesAfter reports whether step a is at or after step b.
 func (w *Workflow) comesAfter(a, b string) bool {
 	at := func(name string) int { return slices.IndexFunc(w.Steps, func(s Step) bool { return s.Name == name }) }

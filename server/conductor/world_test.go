@@ -108,7 +108,7 @@ func testConfig(db *store.DB, types bmc.Types, dir, api string, change ...func(*
 			PollMin: 5 * time.Millisecond, PollMax: 10 * time.Millisecond, Settle: 50 * time.Millisecond, PowerWait: 500 * time.Millisecond,
 		}),
 		Policy:   fetch.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
-		Timeouts: Timeouts{Backoff: 10 * time.Millisecond, PowerSync: -1, StoreRetry: 50 * time.Millisecond, Claim: time.Second},
+		Timeouts: Timeouts{Backoff: 10 * time.Millisecond, PowerSync: -1, StoreRetry: 50 * time.Millisecond, Claim: time.Second, Look: 20 * time.Millisecond},
 	}
 	for _, fn := range change {
 		fn(&config)
@@ -153,7 +153,7 @@ func testAPI(c *Conductor) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /test/boot", func(w http.ResponseWriter, r *http.Request) {
 		mac, _ := net.ParseMAC(r.URL.Query().Get("mac"))
-		b := c.Boot(r.Context(), pxe.Machine{MAC: mac, Arch: pxe.X64, What: "DHCP DISCOVER"})
+		b := c.Boot(r.Context(), pxe.Machine{MAC: mac, Arch: pxe.X64, What: "DHCP DISCOVER", VendorClass: "PXEClient:Arch:00007"})
 		ctx := store.WithScope(r.Context(), store.Scope{Trace: b.Trace, Node: b.Node, Run: b.Run})
 		reply := store.Send(ctx, c.db, store.Message{From: store.NodeP, To: store.DHCP, Label: store.LabelDHCPRequest})
 		reply(nil, nil)
