@@ -43,6 +43,9 @@ type Boot struct {
 	Device     BootDevice // "" when none is set or it is unknown
 	Mode       string     // "uefi", "bios" or "" to leave as it is
 	Persistent bool       // else for the next boot only
+	// Again says, of a setting to be made, that the machine was told so before
+	// and did not do it: the driver may put it in other words (B-16).
+	Again bool
 }
 
 // PowerAction is what a driver does to a machine's power at once.
@@ -86,6 +89,14 @@ type Driver interface {
 	BootDevices(context.Context) ([]BootDevice, error)
 	// Close ends the session, if there is one.
 	Close() error
+}
+
+// A Cycler is a driver that can start a machine which is off and does not turn
+// on when told to (B-12).
+type Cycler interface {
+	// Cycle cuts the power of a machine that is off already, and turns it on;
+	// the caller waits for its effect.
+	Cycle(context.Context) error
 }
 
 // A Target says which controller a driver is to be opened for.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"bessemer/store"
 )
@@ -61,6 +62,7 @@ func (c *Client) confirm(ctx context.Context, what string, want Boot) error {
 		}
 		wrong, note := grade(want, got)
 		if err == nil && wrong == "" {
+			c.mode.seen(got.Mode)
 			if note != "" {
 				Note(ctx, note)
 			}
@@ -70,6 +72,10 @@ func (c *Client) confirm(ctx context.Context, what string, want Boot) error {
 			return orEnded(ctx, err)
 		}
 		if !p.wait(ctx) {
+			if err == nil && ctx.Err() == nil && wrong == wrongMode && c.mode.awaits(want.Mode) {
+				Note(ctx, fmt.Sprintf("the controller still shows boot mode %s; it may show %s only after the next start", got.Mode, want.Mode))
+				return nil
+			}
 			if err == nil && ctx.Err() == nil {
 				err = fmt.Errorf("%s at %s with driver %s: the controller accepted it, but then says %s: %s; set it by hand, or look for a firmware update",
 					what, c.address, c.kind, got, wrong)
@@ -87,6 +93,44 @@ func (c *Client) boot(ctx context.Context) (b Boot, err error) {
 	return b, err
 }
 
+const wrongMode = "wrong boot mode"
+
+// A modeChange is a change of the boot mode that a controller took and does
+// not show yet: many show it only after the machine's next start (B-14).
+type modeChange struct {
+	mu     sync.Mutex
+	to     string // "" when none is under way
+	passed bool   // the machine has been started since
+}
+
+// awaits reports whether a change to a mode may still show: once, until the
+// machine has been started.
+func (m *modeChange) awaits(to string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.to == to && m.passed {
+		return false
+	}
+	m.to, m.passed = to, m.passed && m.to == to
+	return true
+}
+
+// seen notes the mode that the controller shows.
+func (m *modeChange) seen(mode string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.to == mode {
+		m.to, m.passed = "", false
+	}
+}
+
+// started notes a start of the machine.
+func (m *modeChange) started(yes bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.passed = m.passed || yes && m.to != ""
+}
+
 // grade compares a boot setting with the one that was asked for. A mode that
 // was not asked for, or that the controller does not tell (B-05), is not
 // compared.
@@ -95,7 +139,7 @@ func grade(want, got Boot) (wrong, note string) {
 	case got.Device != want.Device:
 		return "wrong device", ""
 	case want.Mode != "" && got.Mode != "" && got.Mode != want.Mode:
-		return "wrong boot mode", ""
+		return wrongMode, ""
 	case want.Persistent && !got.Persistent:
 		return "", fmt.Sprintf("the controller keeps boot device %s for one boot only", want.Device)
 	case !want.Persistent && got.Persistent:

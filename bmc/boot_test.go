@@ -26,7 +26,7 @@ func TestSetBootIsReadBack(t *testing.T) {
 		{name: "mode not told (B-05)", set: want, got: bmc.Boot{Device: bmc.PXE}},
 		{name: "another device", set: want, got: bmc.Boot{Device: bmc.Disk, Mode: "uefi"}, fail: "wrong device"},
 		{name: "nothing set", set: want, got: bmc.Boot{}, fail: "says none"},
-		{name: "another mode", set: want, got: bmc.Boot{Device: bmc.PXE, Mode: "bios"}, fail: "wrong boot mode"},
+		{name: "a mode that shows after the next start (B-14)", set: want, got: bmc.Boot{Device: bmc.PXE, Mode: "bios"}, note: true},
 		{name: "persistent taken for once (B-04)", set: bmc.Boot{Device: bmc.PXE, Persistent: true}, got: bmc.Boot{Device: bmc.PXE}, note: true},
 		{name: "once taken for persistent", set: want, got: bmc.Boot{Device: bmc.PXE, Persistent: true}, note: true},
 		{name: "read-back means nothing", set: want, err: bmc.ErrNoReadBack, note: true},
@@ -57,6 +57,36 @@ func TestSetBootIsReadBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A boot mode may show late (B-14), but not later than the next start.
+func TestBootModeThatNeverShows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &forgetful{Driver: fake.New(), boot: bmc.Boot{Device: bmc.PXE, Mode: "bios"}}
+		types := bmc.Types{"x": {Open: func(bmc.Target) (bmc.Driver, error) { return d, nil }}}
+		p := bmc.NewPool(types, &storetest.Recorder{}, bmc.PoolOptions{})
+		defer p.Close()
+		c, err := p.Client(&store.Node{UUID: "n", Driver: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := bmc.Boot{Device: bmc.PXE, Mode: "uefi"}
+		for range 2 { // as often as before the start
+			if err := c.SetBoot(t.Context(), want); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.Reboot(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.SetBoot(t.Context(), want); err == nil || !strings.Contains(err.Error(), "wrong boot mode") {
+			t.Errorf("got %v after a start, want an error", err)
+		}
+		d.boot = want
+		if err := c.SetBoot(t.Context(), want); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 type forgetful struct {

@@ -25,6 +25,7 @@ type Client struct {
 	rec                 store.Recorder
 	o                   PoolOptions
 	closed              atomic.Bool
+	mode                modeChange
 }
 
 var errClosed = errors.New("the node's driver_info has changed or the node is gone")

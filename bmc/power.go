@@ -97,11 +97,15 @@ func (c *Client) power(ctx context.Context, a PowerAction, want store.PowerState
 		return acted
 	}
 	last, err := c.await(ctx, want, c.patience(acted, within))
+	if acted == nil && a == On && last == store.PowerOff && errors.Is(err, ErrNoEffect) {
+		last, err = c.cycle(ctx, within)
+	}
 	if acted != nil && last == "" && errors.Is(err, ErrNoEffect) {
 		last, err = c.await(ctx, want, within) // refused, but under way: 409 while it powers on
 	}
 	switch {
 	case err == nil:
+		c.mode.started(a == On)
 		if acted != nil {
 			Note(ctx, fmt.Sprintf("the controller reported an error though the machine is in state %q: %v", want, acted))
 		}
@@ -113,6 +117,22 @@ func (c *Client) power(ctx context.Context, a PowerAction, want store.PowerState
 			a, c.address, c.kind, err, within, describe(last))
 	}
 	return err
+}
+
+// cycle starts a machine that does not turn on by cutting its power first:
+// some do not come back from what the operating system did to them (B-12).
+func (c *Client) cycle(ctx context.Context, within time.Duration) (last store.PowerState, err error) {
+	cycler, ok := c.driver.(Cycler)
+	if !ok {
+		return store.PowerOff, ErrNoEffect
+	}
+	if err := c.do(ctx, "power cycle", cycler.Cycle); err != nil {
+		return store.PowerOff, err
+	}
+	if last, err = c.await(ctx, store.PowerOn, within); err == nil {
+		Note(ctx, "the machine did not turn on before its power was cut by the controller, though it was off")
+	}
+	return last, err
 }
 
 // patience is how long to wait for an action: not long for a refused one.

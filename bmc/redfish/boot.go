@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stmcginnis/gofish/schemas"
 
@@ -56,12 +57,22 @@ func (d *driver) Boot(ctx context.Context) (bmc.Boot, error) {
 	if err != nil {
 		return bmc.Boot{}, err
 	}
+	if s, err = d.restoreOrder(ctx, s); err != nil {
+		return bmc.Boot{}, err
+	}
 	b := s.Boot.v.boot()
-	if d.bootURI == "" || d.bootURI == d.system {
+	uri := d.bootURI
+	if uri == "" { // perhaps written before we were started
+		uri = s.Settings.v.SettingsObject.path()
+	}
+	if uri == "" || uri == d.system {
 		return b, nil
 	}
 	var pending system
-	if _, err := d.conn.get(ctx, d.bootURI, &pending); err != nil {
+	if _, err := d.conn.get(ctx, uri, &pending); err != nil {
+		if d.bootURI == "" && status(err) != 0 {
+			return b, nil
+		}
 		return bmc.Boot{}, err
 	}
 	if p := pending.Boot.v.boot(); p.Device != "" {
@@ -81,6 +92,9 @@ func (o override) boot() bmc.Boot {
 	if o.Enabled == nil || o.Target == nil || string(*o.Enabled) == string(schemas.DisabledBootSourceOverrideEnabled) {
 		return b
 	}
+	if string(*o.Target) == uefiTarget && isNetworkPath(string(o.Path)) {
+		b.Device = bmc.PXE
+	}
 	for device, names := range targets {
 		if slices.Contains(names, string(*o.Target)) {
 			b.Device = device
@@ -95,7 +109,7 @@ func (o override) boot() bmc.Boot {
 func (d *driver) SetBoot(ctx context.Context, b bmc.Boot) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s, err := d.read(ctx)
+	s, err := d.recent(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,6 +121,12 @@ func (d *driver) SetBoot(ctx context.Context, b bmc.Boot) error {
 	objects, err := overrides(b, o, p)
 	if err != nil {
 		return err
+	}
+	if named := d.byPath(ctx, b, o); named != nil {
+		objects = append([]map[string]string{named}, objects...)
+	}
+	if d.order == nil {
+		d.order = s.Boot.v.Order.v
 	}
 	for _, object := range objects {
 		err = d.write(ctx, uris, object)
@@ -147,7 +167,7 @@ func (d *driver) writable(ctx context.Context, s *system) ([]string, override, e
 func (d *driver) write(ctx context.Context, uris []string, boot map[string]string) error {
 	var first error
 	for _, uri := range uris {
-		err := d.conn.patch(ctx, uri, map[string]any{"Boot": boot})
+		err := d.conn.patch(ctx, uri, map[string]any{"Boot": boot}, d.tags(uri))
 		if err == nil {
 			d.bootURI = uri
 			return nil
@@ -160,6 +180,17 @@ func (d *driver) write(ctx context.Context, uris []string, boot map[string]strin
 		}
 	}
 	return first
+}
+
+// tags returns the machine's resource as it was read just now, if it is the one
+// to be written; it is used once.
+func (d *driver) tags(uri string) *exchange {
+	last := d.last
+	d.last = reading{}
+	if uri != d.system || time.Since(last.at) >= fresh {
+		return nil
+	}
+	return last.x
 }
 
 // overrides returns the Boot objects for a boot setting, in the order to try.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"bessemer/bmc"
 )
@@ -20,6 +21,29 @@ type driver struct {
 	conn    *conn
 	system  string // the machine's path once it is known
 	bootURI string // where the boot setting was written last
+	order   []text // the boot order before that (B-17)
+	named   int    // how often the network card was named by its path (B-16)
+	last    reading
+}
+
+// A reading is the machine's resource as it was read last. For a moment it
+// saves the reads that follow each other in one operation; what decides an
+// operation's outcome is always read anew.
+type reading struct {
+	at time.Time
+	s  *system
+	x  *exchange
+}
+
+// fresh is how long a reading may stand for another one.
+const fresh = 300 * time.Millisecond
+
+// recent returns the machine's resource, at most a moment old.
+func (d *driver) recent(ctx context.Context) (*system, error) {
+	if d.last.s != nil && time.Since(d.last.at) < fresh {
+		return d.last.s, nil
+	}
+	return d.read(ctx)
 }
 
 var _ bmc.Driver = (*driver)(nil)
@@ -137,15 +161,19 @@ func (d *driver) read(ctx context.Context) (*system, error) {
 		return nil, err
 	}
 	s := &system{}
-	_, err := d.conn.get(ctx, d.system, s)
+	d.last = reading{}
+	x, err := d.conn.get(ctx, d.system, s)
 	if status(err) == http.StatusNotFound { // B-18: until its parent was read once
 		var c collection
 		if _, perr := d.conn.get(ctx, path.Dir(d.system), &c); perr != nil {
 			return nil, fmt.Errorf("%w; check redfish_system_id", err)
 		}
-		if _, err = d.conn.get(ctx, d.system, s); status(err) == http.StatusNotFound {
+		if x, err = d.conn.get(ctx, d.system, s); status(err) == http.StatusNotFound {
 			return nil, fmt.Errorf("%w; check redfish_system_id: the controller lists %s", err, listed(c.paths(10)))
 		}
+	}
+	if err == nil {
+		d.last = reading{time.Now(), s, x}
 	}
 	return s, err
 }

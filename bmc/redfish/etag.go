@@ -15,15 +15,22 @@ import (
 // (R-02). The forms are tried in that order, each with a fresh value, and the
 // one that worked is tried first the next time. No other error is met with
 // another try here.
-func (c *conn) patch(ctx context.Context, path string, payload any) error {
+//
+// x, if not nil, is the resource as it was read just now, and saves the first
+// try's own read.
+func (c *conn) patch(ctx context.Context, path string, payload any, x *exchange) error {
 	var tried []string
 	var first error
-	for i := range etagForms {
-		form := (c.etags + i) % len(etagForms)
-		value, err := c.etag(ctx, path, form)
-		if err != nil {
-			return err
+	for i := 0; i < len(etagForms); i++ {
+		form, given := (c.etags+i)%len(etagForms), x != nil
+		if !given {
+			var err error
+			if x, err = c.do(ctx, http.MethodGet, path, nil, nil); err != nil {
+				return err
+			}
 		}
+		value := tagOf(x, form)
+		x = nil
 		if slices.Contains(tried, value) {
 			continue
 		}
@@ -32,7 +39,7 @@ func (c *conn) patch(ctx context.Context, path string, payload any) error {
 		if value != "" {
 			header = map[string]string{"If-Match": value}
 		}
-		_, err = c.do(ctx, http.MethodPatch, path, payload, header)
+		_, err := c.do(ctx, http.MethodPatch, path, payload, header)
 		if err == nil {
 			c.etags = form
 			return nil
@@ -42,6 +49,9 @@ func (c *conn) patch(ctx context.Context, path string, payload any) error {
 		}
 		if !isMismatch(err) {
 			return err
+		}
+		if given {
+			i-- // the resource may have changed since
 		}
 	}
 	return first
@@ -62,16 +72,13 @@ var etagForms = []func(header, body string) string{
 	func(string, string) string { return "" },
 }
 
-func (c *conn) etag(ctx context.Context, path string, form int) (string, error) {
+// tagOf is the tag of a resource that was read, in one of the forms.
+func tagOf(x *exchange, form int) string {
 	var doc struct {
 		ETag text `json:"@odata.etag"`
 	}
-	x, err := c.do(ctx, http.MethodGet, path, nil, nil)
-	if err != nil {
-		return "", err
-	}
 	_ = json.Unmarshal(x.body, &doc) // the header's value remains
-	return etagForms[form](x.header.Get("ETag"), string(doc.ETag)), nil
+	return etagForms[form](x.header.Get("ETag"), string(doc.ETag))
 }
 
 // withoutSuffix removes what a web server in front adds to a tag when it

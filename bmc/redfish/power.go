@@ -41,7 +41,11 @@ func (d *driver) Power(ctx context.Context, a bmc.PowerAction) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for n := 1; ; n++ {
-		s, err := d.read(ctx)
+		look := d.read
+		if n == 1 {
+			look = d.recent
+		}
+		s, err := look(ctx)
 		if err != nil {
 			return err
 		}
@@ -69,6 +73,29 @@ func (d *driver) Power(ctx context.Context, a bmc.PowerAction) error {
 			return err
 		}
 	}
+}
+
+// Cycle implements [bmc.Cycler]. A controller that does not cut a power that
+// is off is asked for a power cycle.
+func (d *driver) Cycle(ctx context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, err := d.read(ctx)
+	if err != nil {
+		return err
+	}
+	err = d.reset(ctx, s, schemas.ForceOffResetType)
+	if status(err) >= 400 && status(err) < 500 && !errors.Is(err, bmc.ErrCredentials) {
+		return d.reset(ctx, s, schemas.PowerCycleResetType)
+	}
+	if err != nil {
+		return err
+	}
+	on, err := d.resetType(ctx, s, bmc.On, store.PowerOff)
+	if err != nil {
+		return err
+	}
+	return d.reset(ctx, s, on)
 }
 
 // done reports whether nothing is left to do for an action.
@@ -163,6 +190,7 @@ func (d *driver) reset(ctx context.Context, s *system, kind schemas.ResetType) e
 	if target == "" {
 		target = d.system + "/Actions/ComputerSystem.Reset"
 	}
+	d.last = reading{}
 	_, err := d.conn.do(ctx, http.MethodPost, target, map[string]string{"ResetType": string(kind)}, nil)
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()

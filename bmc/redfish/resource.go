@@ -107,6 +107,9 @@ type override struct {
 	Mode          text          `json:"BootSourceOverrideMode"`
 	Targets       loose[[]text] `json:"BootSourceOverrideTarget@Redfish.AllowableValues"`
 	EnabledValues loose[[]text] `json:"BootSourceOverrideEnabled@Redfish.AllowableValues"`
+	Path          text          `json:"UefiTargetBootSourceOverride"`
+	Order         loose[[]text] `json:"BootOrder"`
+	Options       loose[link]   `json:"BootOptions"`
 	hasMode       bool
 }
 
@@ -121,6 +124,10 @@ func (o *override) UnmarshalJSON(b []byte) error {
 	}
 	_, o.hasMode = keys["BootSourceOverrideMode"]
 	return nil
+}
+
+type bootOption struct {
+	UefiDevicePath text
 }
 
 type manager struct {

@@ -20,6 +20,10 @@ import (
 const (
 	maxBody      = 8 << 20 // decoded bytes of one answer (H5)
 	maxRedirects = 3
+	// idle is how long a connection that is not used stays open: the requests
+	// of one operation share it, thousands of controllers do not hold on to
+	// thousands of descriptors.
+	idle = 5 * time.Second
 )
 
 var (
@@ -61,7 +65,7 @@ func newTransport(s settings) *transport {
 			DisableCompression:     true,
 			MaxConnsPerHost:        2,
 			MaxIdleConnsPerHost:    1,
-			IdleConnTimeout:        30 * time.Second,
+			IdleConnTimeout:        idle,
 			MaxResponseHeaderBytes: 64 << 10,
 		},
 	}

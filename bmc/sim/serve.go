@@ -30,7 +30,7 @@ func Serve(lis net.Listener, h http.Handler, cert *tls.Certificate) *Server {
 	s := &Server{
 		ended: make(chan struct{}),
 		http: &http.Server{
-			Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+			Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 15 * time.Second,
 			ErrorLog: log.New(io.Discard, "", 0), // clients that do not trust the certificate are tests' daily bread
 		},
 	}
