@@ -18,25 +18,27 @@ import (
 // configLabel is by what cloud-init finds a config drive, in either case.
 const configLabel = "config-2"
 
-// configure finds the config drive and reads it as cloud-init does.
-func (t *table) configure(s *System) error {
+// configure finds the config drive on the disks and reads it as cloud-init
+// does. Of two, a system may take the wrong one (K-25).
+func configure(tables []*table, s *System) error {
+	var on []*table
 	var found []partition
-	for _, p := range t.parts {
-		if strings.EqualFold(t.label(p), configLabel) {
-			found = append(found, p)
+	var where []string
+	for _, t := range tables {
+		for _, p := range t.parts {
+			if strings.EqualFold(t.label(p), configLabel) {
+				on, found = append(on, t), append(found, p)
+				where = append(where, t.named(fmt.Errorf("partition %d", p.number)).Error())
+			}
 		}
 	}
 	switch len(found) {
 	case 0:
 		return nil
 	case 1:
-		return t.readDrive(found[0], s)
+		return on[0].readDrive(found[0], s)
 	}
-	var where []string
-	for _, p := range found {
-		where = append(where, fmt.Sprint(p.number))
-	}
-	return fmt.Errorf("there are %d, on partitions %s", len(found), strings.Join(where, " and "))
+	return fmt.Errorf("there are %d: %s", len(found), strings.Join(where, " and "))
 }
 
 // label is the label of the file system on a partition, "" for others than

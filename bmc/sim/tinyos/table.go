@@ -15,8 +15,17 @@ import (
 // volume is a disk that is read.
 type volume struct {
 	disk   io.ReaderAt
+	name   string
 	size   int64
 	sector int64
+}
+
+// named says in an error which disk it is about.
+func (v volume) named(err error) error {
+	if v.name == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", v.name, err)
 }
 
 // table is what the first sectors of a disk say.
@@ -74,6 +83,9 @@ func (v volume) table() (*table, error) {
 	if !t.signed {
 		return t, nil
 	}
+	if err := v.noRAID(); err != nil {
+		return nil, err
+	}
 	for e := mbr[446:510]; len(e) > 0; e = e[16:] {
 		if e[4] == 0xee {
 			return t, t.gpt()
@@ -104,6 +116,18 @@ func (t *table) noOldGPT() error {
 		err = errors.New("the MBR is contradicted by the backup of an older GPT at the end of the disk")
 	}
 	return err
+}
+
+// noRAID refuses the superblock of an old array at the end of the disk (md
+// formats 0.90 and 1.0): a system takes the whole disk for a part of it, and the
+// partitions are busy (K-08).
+func (v volume) noRAID() error {
+	for _, at := range []int64{v.size&^0xffff - 64<<10, (v.size - 8<<10) &^ 4095} {
+		if b, err := v.read(at, 4); err == nil && string(b) == "\xfc\x4e\x2b\xa9" {
+			return fmt.Errorf("the superblock of an old RAID array is at byte %d", at)
+		}
+	}
+	return nil
 }
 
 // gpt reads both copies (UEFI 2.10, 5.3).
