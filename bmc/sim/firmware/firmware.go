@@ -3,14 +3,17 @@ package firmware
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
+	"time"
 
 	"bessemer/bmc/sim/flaw"
 )
 
-// A Wire is the network between a machine and the appliance.
+// A Wire is the network between a machine and the appliance. It is used by
+// many machines at once.
 type Wire interface {
 	// DHCP carries a packet to a port of the appliance, 67 or 4011, and the
 	// reply back; nil for none. An error is to the machine as a lost packet.
@@ -25,8 +28,9 @@ type Wire interface {
 type Config struct {
 	Wire      Wire
 	MAC       net.HardwareAddr // of the card that boots
-	UUID      string           // SMBIOS, canonical form
+	UUID      string           // SMBIOS, canonical form; "" for none
 	Mode      string           // sim.UEFI or sim.BIOS
+	ARM64     bool             // UEFI of a 64-bit ARM machine
 	HTTPBoot  bool             // UEFI HTTP boot instead of PXE
 	ROMIsIPXE bool             // the card's ROM is an iPXE itself
 	Flaws     *flaw.Set        // nil: none
@@ -43,6 +47,7 @@ const (
 	Ramdisk Action = "ramdisk" // kernel and initramfs run
 	Disk    Action = "disk"    // the next boot device, as the boot script asked
 	Reboot  Action = "reboot"
+	Off     Action = "off"
 )
 
 // ErrStuck is returned when the machine stands at a menu, a prompt or a
@@ -53,9 +58,9 @@ var ErrStuck = errors.New("machine hangs")
 // A Boot is what network boot came to.
 type Boot struct {
 	Action Action
-	Lease  Lease
+	Lease  Lease    // of the last exchange; zero if there was none
 	Args   []string // kernel command line, with Action Ramdisk
-	Files  []File   // what was fetched, in order
+	Files  []File   // what was fetched whole, in order
 }
 
 // A Lease is the address that the machine has.
@@ -63,6 +68,7 @@ type Lease struct {
 	IP     netip.Addr
 	Prefix netip.Prefix // of its network
 	Server netip.Addr
+	For    time.Duration
 }
 
 // A File is something that was fetched whole.
@@ -70,4 +76,49 @@ type File struct {
 	Name, URL string
 	Size      int64
 	SHA256    string // hex
+}
+
+// Boot modes, as in package sim.
+const (
+	uefi = "uefi"
+	bios = "bios"
+)
+
+func (c *Config) check() error {
+	switch {
+	case c.Wire == nil:
+		return errors.New("check firmware: no wire")
+	case len(c.MAC) != 6:
+		return fmt.Errorf("check firmware: MAC %q has not 6 bytes", c.MAC)
+	case c.Mode != uefi && c.Mode != bios:
+		return fmt.Errorf("check firmware: boot mode %q, want uefi or bios", c.Mode)
+	case c.Pace < 0:
+		return fmt.Errorf("check firmware: pace %g is below 0", c.Pace)
+	}
+	if c.Pace == 0 {
+		c.Pace = 1
+	}
+	return nil
+}
+
+// NetBoot boots over the network as the firmware of c's machine does. The
+// error says what failed at which step, and with what is in the Boot all the
+// same; see [ErrStuck].
+func NetBoot(ctx context.Context, c Config) (Boot, error) {
+	if err := c.check(); err != nil {
+		return Boot{}, err
+	}
+	m := newMachine(c)
+	action, err := m.boot(ctx)
+	if ctx.Err() != nil {
+		err = fmt.Errorf("boot over the network: %w", context.Cause(ctx))
+	}
+	if err != nil {
+		action = ""
+	}
+	b := Boot{Action: action, Lease: m.nic.lease, Files: m.files}
+	if action == Ramdisk {
+		b.Args = m.args
+	}
+	return b, err
 }
