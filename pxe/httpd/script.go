@@ -125,12 +125,11 @@ func render(in scriptInput) (string, error) {
 const header = "#!ipxe\n"
 
 // bootDisk leaves network boot. BIOS: start the first disk; where that fails,
-// give back to the firmware for its next device (quirk D-24). UEFI: exit with
-// an error, because after a success firmware shows its menu instead of trying
-// the next boot option (UEFI specification 3.1.1).
-const bootDisk = `iseq ${platform} efi && goto uefi ||
-sanboot --no-describe --drive 0x80 || exit 0
-:uefi
+// give back to the firmware for its next device (quirk D-24). It is an exit with
+// an error, for two reasons: after a success UEFI firmware shows its menu
+// instead of trying the next boot option (UEFI specification 3.1.1), and the
+// script inside of the BIOS program goes on, up to a prompt, instead of ending.
+const bootDisk = `iseq ${platform} efi || sanboot --no-describe --drive 0x80 ||
 exit 1
 `
 

@@ -86,9 +86,9 @@ func TestScriptsEnd(t *testing.T) {
 		{"ramdisk on an old iPXE", input(pxe.Boot{Action: pxe.Ramdisk}), "pcbios", "", 90, 120, "reboot"},
 		{"ramdisk for x86-64 on ARM: the disk", input(pxe.Boot{Action: pxe.Ramdisk}), "efi", "arm64", 0, 0, "exit 1"},
 		{"local on UEFI: next boot option", input(pxe.Boot{Action: pxe.Local}), "efi", "x86_64", 0, 0, "exit 1"},
-		{"local on BIOS: next device", input(pxe.Boot{Action: pxe.Local}), "pcbios", "i386", 0, 0, "exit 0"},
+		{"local on BIOS: next device", input(pxe.Boot{Action: pxe.Local}), "pcbios", "i386", 0, 0, "exit 1"},
 		{"unknown on UEFI", input(pxe.Boot{Action: pxe.Retry}), "efi", "x86_64", 1, 10, "exit 1"},
-		{"unknown on BIOS", input(pxe.Boot{Action: pxe.Retry}), "pcbios", "i386", 1, 10, "exit 0"},
+		{"unknown on BIOS", input(pxe.Boot{Action: pxe.Retry}), "pcbios", "i386", 1, 10, "exit 1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -17,7 +17,9 @@ import (
 // next boot option, so a machine could not be sent to its disk.
 //
 // It asks for an address on the card that the firmware booted from, again and
-// again for a while (quirk D-07), and otherwise on all cards.
+// again for a while (quirk D-07), and otherwise on all cards. The script that
+// DHCP names is fetched again and again too: a switch may block the port just
+// then (D-08), or the server may be busy.
 //
 //go:embed embedded.ipxe
 var embedded []byte

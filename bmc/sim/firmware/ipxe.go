@@ -36,9 +36,6 @@ func (m *machine) start(ctx context.Context, p program) (Action, error) {
 	if script == "" {
 		script = packedScript
 	}
-	if m.uefi() || m.ROMIsIPXE || m.on("D-12") {
-		m.linkUp(true) // it drives the card itself; below a BIOS the ROM goes on doing it
-	}
 	s := newShell(m, m.traits())
 	s.base = m.workingURL()
 	if m.on("D-06") && p.size > 0 {
@@ -49,6 +46,10 @@ func (m *machine) start(ctx context.Context, p program) (Action, error) {
 		if text != "" {
 			script = text
 		}
+	}
+	if m.uefi() || m.ROMIsIPXE || m.on("D-12") {
+		m.drives = true
+		m.linkUp(0, true) // below a BIOS the ROM goes on driving the card
 	}
 	return m.ended(s, s.run(ctx, script))
 }
@@ -105,15 +106,16 @@ func (m *machine) workingURL() *url.URL {
 }
 
 // autoexec is what newer builds do before anything else (D-06): they look for
-// a script of that name beside the boot program and at the top. That there is
-// none is fine; anything but a script or a clean refusal stops them.
+// a script of that name beside the boot program and at the top, while the
+// firmware still drives the card. That there is none is fine; anything but a
+// script or a clean refusal stops them.
 func (m *machine) autoexec(ctx context.Context, s *shell) (string, error) {
 	for _, name := range []string{"autoexec.ipxe", "/autoexec.ipxe"} {
 		p := program{}
 		_, err := s.fetch(ctx, name, "autoexec.ipxe", &p)
 		var refused tftpError
 		var status statusError
-		if errors.As(err, &refused) && refused.code == codeNotFound || errors.As(err, &status) && status == 404 {
+		if errors.As(err, &refused) && refused.code == codeNotFound || errors.As(err, &status) && status == 404 || errors.Is(err, errTimeout) {
 			continue
 		}
 		if err != nil {

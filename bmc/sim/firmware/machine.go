@@ -15,14 +15,15 @@ import (
 // A machine is one that boots: from power on until network boot has ended.
 type machine struct {
 	Config
-	rand  *rand.Rand
-	nic   answer    // of the card that boots, as last configured
-	first answer    // of the ROM's exchange, which iPXE finds in memory
-	shut  time.Time // the switch forwards nothing before
-	bound bool      // the switch has put the port into a bundle and out again (D-08)
-	files []File
-	args  []string
-	again int // how often a boot program has loaded a boot program
+	rand   *rand.Rand
+	nic    answer    // of the card that boots, as last configured
+	first  answer    // of the ROM's exchange, which iPXE finds in memory
+	shut   time.Time // the switch forwards nothing before
+	bound  bool      // the switch has put the port into a bundle and out again (D-08)
+	drives bool      // iPXE drives the card, not the firmware below it
+	files  []File
+	args   []string
+	again  int // how often a boot program has loaded a boot program
 }
 
 func newMachine(c Config) *machine {
@@ -70,20 +71,24 @@ func (m *machine) say(format string, args ...any) {
 	_, _ = io.WriteString(m.Console, line+"\n") // a screen that is off
 }
 
-// linkUp is the cable's link coming up. A switch with spanning tree forwards
-// nothing for 30 to 50 seconds then (D-07); one that waits for LACP neither,
-// while only the ROM is there, which does not speak it (D-08).
-func (m *machine) linkUp(lacp bool) {
+// linkUp is the cable's link coming up, some time ago. A switch with spanning
+// tree forwards nothing for 30 to 50 seconds then (D-07); one that waits for
+// LACP neither, while only the ROM is there, which does not speak it (D-08).
+func (m *machine) linkUp(ago time.Duration, lacp bool) {
 	if m.on("D-07") || m.on("D-08") && !lacp {
 		d := 30*time.Second + time.Duration(m.rand.Int64N(int64(20*time.Second)))
-		m.shut = time.Now().Add(m.paced(d))
+		m.shut = time.Now().Add(m.paced(d - ago))
 	}
 }
+
+// postLink is how long before the ROM asks the link has come up: early in the
+// firmware's own start.
+const postLink = 25 * time.Second
 
 // bundle is a switch that heard iPXE answer LACP and then no more: it takes
 // the port out of the bundle for 90 seconds (D-08).
 func (m *machine) bundle() {
-	if m.on("D-08") && !m.bound {
+	if m.on("D-08") && m.drives && !m.bound {
 		m.bound = true
 		m.shut = time.Now().Add(m.paced(90 * time.Second))
 	}

@@ -47,7 +47,7 @@ func (m *machine) boot(ctx context.Context) (Action, error) {
 	if m.ROMIsIPXE || m.on("D-12") { // an old iPXE, in the card's ROM
 		return m.start(ctx, program{script: romScript})
 	}
-	m.linkUp(false)
+	m.linkUp(postLink, false)
 	load := m.pxe
 	if m.byHTTP() {
 		load = m.http
