@@ -86,7 +86,9 @@ type Outgoing struct {
 // Conductor is how workflows run.
 type Conductor struct {
 	Hostname          string   `yaml:"hostname" help:"our name as a conductor; empty: this host's name"`
-	Workers           int      `yaml:"workers" help:"how many steps may run at once"`
+	Workers           int      `yaml:"workers" help:"how many steps may run at once, beside those that wait for a machine or its controller"`
+	MaxBoots          int      `yaml:"max_boots" help:"how many machines may be starting the ramdisk at once; others wait in line"`
+	MaxImageStreams   int      `yaml:"max_image_streams" help:"how many machines may write an image at once; others wait in line"`
 	AutomatedClean    bool     `yaml:"automated_clean" help:"wipe the disks' metadata before a node becomes available"`
 	DeployTimeout     Duration `yaml:"deploy_timeout" help:"how long to wait for the agent's next sign during a deploy"`
 	CleanTimeout      Duration `yaml:"clean_timeout" help:"the same during cleaning"`
@@ -114,7 +116,7 @@ func Default() Config {
 		Ramdisk:      Ramdisk{Build: "auto"},
 		Outgoing:     Outgoing{Allow: []string{}, Deny: []string{}},
 		Conductor: Conductor{
-			Workers: 64, AutomatedClean: true,
+			Workers: 64, MaxBoots: 128, MaxImageStreams: 64, AutomatedClean: true,
 			DeployTimeout: Duration(30 * time.Minute), CleanTimeout: Duration(30 * time.Minute),
 			BootTimeout: Duration(10 * time.Minute), HeartbeatTimeout: Duration(5 * time.Minute),
 			PowerSyncInterval: Duration(2 * time.Minute), PowerOffOnFailure: true,

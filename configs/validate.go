@@ -29,6 +29,8 @@ func (c Config) validate() []error {
 		}
 	}
 	f.check(c.Conductor.Workers > 0, "conductor.workers: must be at least 1")
+	f.check(c.Conductor.MaxBoots > 0, "conductor.max_boots: must be at least 1")
+	f.check(c.Conductor.MaxImageStreams > 0, "conductor.max_image_streams: must be at least 1")
 	for name, d := range map[string]Duration{
 		"conductor.deploy_timeout": c.Conductor.DeployTimeout, "conductor.clean_timeout": c.Conductor.CleanTimeout,
 		"conductor.boot_timeout": c.Conductor.BootTimeout, "conductor.heartbeat_timeout": c.Conductor.HeartbeatTimeout,

@@ -42,7 +42,7 @@ func (s *Server) conductorConfig(images *images.Store) conductor.Config {
 	return conductor.Config{
 		DB: s.db, BMC: s.pool, Types: s.Types, Images: images, Policy: s.policy(),
 		BaseURL: s.baseURL(), Hostname: c.Hostname, Dir: s.Config.Dir(), Log: s.part("conductor"),
-		Workers: c.Workers,
+		Workers: c.Workers, MaxBoots: c.MaxBoots, MaxImageStreams: c.MaxImageStreams,
 		Timeouts: conductor.Timeouts{
 			DeployCallback: c.DeployTimeout.D(), CleanCallback: c.CleanTimeout.D(), Boot: c.BootTimeout.D(),
 			Heartbeat: c.HeartbeatTimeout.D(), PowerSync: sync,

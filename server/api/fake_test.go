@@ -30,6 +30,7 @@ type fakeConductor struct {
 	boom    bool  // panic instead
 	runs    uint64
 	step    store.RunStep // runs now in run runs
+	line    string        // what every node waits for
 }
 
 func newFakeConductor(db *store.DB) *fakeConductor {
@@ -261,6 +262,8 @@ func (f *fakeConductor) NodeChanged(node string) {
 func (f *fakeConductor) Explain(ctx context.Context, node string) (conductor.Explanation, error) {
 	return conductor.Explanation{State: store.Enroll, Doing: "Nothing.", Next: []string{"bessemer node manage " + node}}, f.failure()
 }
+
+func (f *fakeConductor) WaitingFor(string) string { return f.line }
 
 func (f *fakeConductor) RunningStep(string) (uint64, store.RunStep, bool) {
 	f.mu.Lock()

@@ -19,6 +19,9 @@ func (c *call) runView(r *store.Run) *store.Run {
 	v.Error, v.WaitingFor = maskURL(v.Error), maskURL(v.WaitingFor)
 	if id, s, ok := c.api.conductor.RunningStep(r.Node); ok && id == r.ID && s.Name == r.Step {
 		v.Steps = withStep(v.Steps, s)
+		if line := c.api.conductor.WaitingFor(r.Node); line != "" {
+			v.WaitingFor = line
+		}
 	}
 	v.Steps = slices.Clone(v.Steps)
 	for i := range v.Steps {

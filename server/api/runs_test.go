@@ -27,6 +27,10 @@ func TestRunningStep(t *testing.T) {
 			t.Errorf("%s: the running step shows %d times: %s", path, n, a.body)
 		}
 	}
+	g.fake.line = "its turn; it is number 3 of 7 in line"
+	if a := g.must(200, "", "GET", "/api/v1/runs/3", ""); !strings.Contains(a.body, `"waiting_for":"its turn; it is number 3 of 7 in line"`) {
+		t.Errorf("its place in line does not show: %s", a.body)
+	}
 	g.fake.step.Name = "power-off" // it has ended, the next is not begun yet
 	if a := g.must(200, "", "GET", "/api/v1/runs/3", ""); strings.Contains(a.body, `"outcome":"running","attempts":2`) {
 		t.Errorf("a step that has ended runs: %s", a.body)

@@ -120,6 +120,7 @@ func (t *Task) working(what string, p *wire.Progress) error {
 	if p != nil {
 		if t.Run.Progress == nil || t.Run.Progress.Done != p.Done || t.Run.Progress.What != p.What {
 			t.Run.Deadline = time.Time{}
+			t.c.streams.renew(t.Node.UUID)
 		}
 		t.Run.Progress = &store.Progress{
 			What: clip(p.What, 100), Done: p.Done, Total: p.Total, Rate: p.Rate, ETA: p.ETA, At: time.Now(),

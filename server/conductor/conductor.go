@@ -27,7 +27,9 @@ type Conductor struct {
 	agents    *agents
 	found     *discovery
 	looks     *looks
-	loaded    error // what went wrong when the index was first read
+	boots     *admission // nodes that are being started for the ramdisk
+	streams   *admission // nodes that write an image
+	loaded    error      // what went wrong when the index was first read
 	born      time.Time
 	process   string // tells our locks from those that a killed process left
 
@@ -60,6 +62,8 @@ func New(c Config) *Conductor {
 		born:      time.Now(), process: newToken()[:12],
 	}
 	cond.agents.around = c.AgentTransport
+	cond.boots = newAdmission("start", c.MaxBoots, cond.queue.add)
+	cond.streams = newAdmission("write its image", c.MaxImageStreams, cond.queue.add)
 	for _, w := range allWorkflows {
 		cond.workflows[w.Name] = w
 	}
@@ -90,6 +94,8 @@ func (c *Conductor) Run(ctx context.Context) error {
 	c.looks.open(ctx)
 	defer c.looks.close()
 	defer c.stopTimers()
+	defer c.boots.stop()
+	defer c.streams.stop()
 	var wg sync.WaitGroup
 	wg.Go(func() { c.syncPower(ctx) })
 	wg.Go(func() { c.saveDiscovered(ctx) })
@@ -125,7 +131,10 @@ func (c *Conductor) refresh(node string) (gone bool) {
 	gone, err := c.index.reload(c.db, node)
 	if err != nil {
 		c.log.Error().Err(err).Str("node", node).Msg("read node for boot answers")
+		return false
 	}
+	n, _ := c.index.get(node)
+	c.places(node, n.step)
 	return gone
 }
 

@@ -31,8 +31,11 @@ type Config struct {
 	Dir string
 	Log zerolog.Logger
 
-	Workers  int // steps that run at once; 64
-	Timeouts Timeouts
+	Workers  int // steps that run at once, beside those that wait for something outside; 64
+	MaxBoots int // nodes that are being started for the ramdisk at once; 128
+	// MaxImageStreams is how many nodes write an image at once; 64.
+	MaxImageStreams int
+	Timeouts        Timeouts
 
 	NoAutomatedClean bool // for nodes whose automated_clean is not set
 	// CleanPriorities overrides the priorities of the agent's automated clean
@@ -92,8 +95,10 @@ func (c *Config) setDefaults() {
 			c.Hostname = "bessemer"
 		}
 	}
-	if c.Workers <= 0 {
-		c.Workers = 64
+	for n, def := range map[*int]int{&c.Workers: 64, &c.MaxBoots: 128, &c.MaxImageStreams: 64} {
+		if *n <= 0 {
+			*n = def
+		}
 	}
 	if c.CleanPriorities == nil {
 		c.CleanPriorities = map[string]int{"erase_devices": 0, "erase_devices_express": 0, "erase_devices_metadata": 99}

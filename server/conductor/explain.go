@@ -26,7 +26,11 @@ func (c *Conductor) Explain(_ context.Context, node string) (Explanation, error)
 	if err != nil {
 		return Explanation{}, err
 	}
-	return explain(n, r, c.index.lastSeen(n.UUID), time.Now()), nil
+	e := explain(n, r, c.index.lastSeen(n.UUID), time.Now())
+	if line := c.WaitingFor(n.UUID); line != "" {
+		e.WaitingFor = line
+	}
+	return e, nil
 }
 
 // explain says what goes on with a node, from what is recorded of it.

@@ -66,6 +66,9 @@ func reboot(ctx context.Context, t *Task) error {
 		return back("set-ramdisk-dhcp")
 	}
 	if t.Run.Ramdisk.BootedAt.IsZero() {
+		if err := t.admit(t.c.boots); err != nil {
+			return err
+		}
 		t.forgetAgent()
 		t.Run.Ramdisk.Boots++
 		t.Run.Ramdisk.BootedAt = time.Now()

@@ -93,6 +93,11 @@ func getDeploySteps(ctx context.Context, t *Task) error {
 
 // writeImage hands the agent the image once and follows the writing.
 func writeImage(ctx context.Context, t *Task) error {
+	if t.text("sent") == "" {
+		if err := t.admit(t.c.streams); err != nil {
+			return err
+		}
+	}
 	info, err := t.imageInfo()
 	if err != nil {
 		return err

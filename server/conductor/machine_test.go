@@ -36,6 +36,8 @@ type machine struct {
 	polled    bool                  // a write goes on until somebody has asked for it
 	writeTime time.Duration
 	agents    sync.WaitGroup
+
+	booting, writing *gauge // of a rack; nil: none
 }
 
 func newMachine(mac, api string, journal func(string, ...any)) *machine {
@@ -102,6 +104,7 @@ func (m *machine) act(a bmc.PowerAction) {
 		return
 	}
 	m.agent = &testAgent{m: m}
+	m.booting.add(1)
 	m.agents.Go(m.agent.run(m.mute))
 }
 

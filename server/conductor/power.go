@@ -80,9 +80,7 @@ func softPowerOff(ctx context.Context, t *Task) error {
 	if s, ok := t.Run.Args["timeout"].(float64); ok && s > 0 {
 		wait = time.Duration(s * float64(time.Second))
 	}
-	back := t.c.queue.aside() // minutes may pass
 	err = client.SoftPowerOff(ctx, wait)
-	back()
 	if errors.Is(err, bmc.ErrNoEffect) {
 		return final(fmt.Errorf("%w; shut the operating system down by hand, or ask for power off", err))
 	}

@@ -3,6 +3,7 @@ package conductor
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // A queue hands nodes to workers. A node is never with two workers: one that
@@ -12,7 +13,6 @@ type queue struct {
 	ready  []string
 	state  map[string]queued
 	signal chan struct{} // holds one when there is something new
-	slots  chan struct{} // holds one for each worker at work
 }
 
 type queued int
@@ -74,13 +74,10 @@ func (q *queue) done(node string) {
 	delete(q.state, node)
 }
 
-// run has up to workers goroutines call work for the nodes in line, until ctx
-// ends and they have returned.
+// run has up to workers goroutines call work for the nodes in line, beside
+// those that have lost their patience, until ctx ends and all have returned.
 func (q *queue) run(ctx context.Context, workers int, work func(context.Context, string)) {
-	q.mu.Lock()
-	q.slots = make(chan struct{}, workers)
-	slots := q.slots
-	q.mu.Unlock()
+	slots := make(chan struct{}, workers) // holds one for each worker at work
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for {
@@ -94,21 +91,28 @@ func (q *queue) run(ctx context.Context, workers int, work func(context.Context,
 			return
 		}
 		wg.Go(func() {
-			defer func() { <-slots }()
+			defer elastic(slots)()
 			defer q.done(node)
 			work(ctx, node)
 		})
 	}
 }
 
-// aside lets another worker take the caller's place while it waits long for
-// something outside; the function returned ends that.
-func (q *queue) aside() (back func()) {
-	q.mu.Lock()
-	slots := q.slots
-	q.mu.Unlock()
-	<-slots
-	return func() { slots <- struct{}{} }
+// patience is how long a worker may be at work before another takes its place:
+// a step that takes longer waits for something outside, a controller that
+// hangs perhaps, and those behind it need not wait with it.
+const patience = 200 * time.Millisecond
+
+// elastic gives the caller's place away when it has been at work for longer
+// than a worker's patience; what it returns is called at the end of the work.
+func elastic(slots chan struct{}) (end func()) {
+	var once sync.Once
+	free := func() { once.Do(func() { <-slots }) }
+	t := time.AfterFunc(patience, free)
+	return func() {
+		t.Stop()
+		free()
+	}
 }
 
 // wait returns the next node in line, or false when ctx ends.

@@ -96,5 +96,9 @@ type API interface {
 	// RunningStep returns the step that runs on a node now, and its run. It
 	// knows of it as soon as it begins; the stored run when it is saved next.
 	RunningStep(node string) (run uint64, s store.RunStep, ok bool)
+	// WaitingFor says what a node that stands in line waits for, and where it
+	// stands now; "" for one that does not. What the run says is from when it
+	// was looked at last.
+	WaitingFor(node string) string
 	Hostname() string
 }

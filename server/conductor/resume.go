@@ -24,6 +24,7 @@ func (c *Conductor) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.admitAgain(open)
 	for _, r := range open {
 		c.config.Crash(r.Workflow+"/"+r.Step, "resume")
 		c.db.Record(ctx, store.Message{

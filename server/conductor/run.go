@@ -137,6 +137,7 @@ func (c *Conductor) settle(ctx context.Context, t *Task, err error) (again bool,
 		return true, nil
 	}
 	var p *pauseError
+	var l *lineError
 	var b *backError
 	var f finalError
 	switch {
@@ -154,10 +155,10 @@ func (c *Conductor) settle(ctx context.Context, t *Task, err error) (again bool,
 		return true, c.next(ctx, t, b.step)
 	case errors.As(err, &p):
 		return c.paused(ctx, t, p)
+	case errors.As(err, &l):
+		return c.linedUp(ctx, t, l)
 	case !errors.As(err, &f) && errors.Is(err, errAway) && t.step.Within != nil:
-		if missOf(err) >= silent {
-			c.suspect(t.Node.UUID, "")
-		}
+		c.suspect(t.Node.UUID, "")
 		return c.paused(ctx, t, &pauseError{what: "the agent to answer (" + t.redact(err.Error()) + ")", poll: 2 * time.Second})
 	}
 	return c.failed(ctx, t, err)
@@ -190,6 +191,19 @@ func (c *Conductor) paused(ctx context.Context, t *Task, p *pauseError) (again b
 	}
 	c.wakeIn(t.Node.UUID, left)
 	return false, nil
+}
+
+// linedUp saves that the run stands in line. No time limits that: who gives
+// back a place wakes the next, and places are not held for ever.
+func (c *Conductor) linedUp(ctx context.Context, t *Task, l *lineError) (again bool, _ error) {
+	text := l.a.waiting(t.Node.UUID)
+	if text == "" || t.Run.WaitingFor == text {
+		return false, nil // it has a place by now, and was woken; or nothing is new
+	}
+	t.Run.WaitingFor, t.Run.WakeAt, t.Run.Deadline = text, time.Time{}, time.Time{}
+	t.Change(func(n *store.Node) { t.w.enter(n, t.w.Waiting) })
+	err := c.save(ctx, t, nil)
+	return errors.Is(err, errStale), ignoreStale(err)
 }
 
 // timedOut says what a step has waited for in vain, and what was seen last.

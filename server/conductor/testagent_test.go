@@ -77,6 +77,7 @@ func (a *testAgent) run(mute bool) func() {
 		a.token, a.node = l.Config.AgentToken, l.Node.UUID
 		a.server = httptest.NewTLSServer(a)
 		defer a.server.Close()
+		a.m.booting.add(-1)
 		for a.ctx.Err() == nil {
 			code := a.call("POST", "/v1/heartbeat/"+a.node, a.heartbeat(), nil)
 			wait := 300 * time.Millisecond
@@ -198,6 +199,7 @@ func (a *testAgent) work(i int, req wire.CommandRequest, what, step string) {
 	case why != "":
 		err = errors.New(why)
 	case step == "write_image":
+		a.m.writing.add(1)
 		err = a.write(req.Params, i)
 	case step == "erase_devices_metadata":
 		a.m.mu.Lock()
@@ -211,6 +213,9 @@ func (a *testAgent) work(i int, req wire.CommandRequest, what, step string) {
 		return
 	}
 	for a.m.polled && step == "write_image" && !a.wasPolled() && sleep(a.ctx, time.Millisecond) {
+	}
+	if step == "write_image" {
+		a.m.writing.add(-1)
 	}
 	a.mu.Lock()
 	c := &a.cmds[i]
