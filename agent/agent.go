@@ -33,6 +33,8 @@ type Config struct {
 	AdvertiseHost string        // where the server reaches us; "": the address that reached the server
 	LookupTimeout time.Duration // give up looking up after this; 0: never
 	DiskWait      time.Duration // how long the root device may take to appear (K-05); 0: 30 s
+	Stall         time.Duration // how long a download may stand still before it is begun anew; 0: 30 s
+	Memory        int64         // bytes of memory that may hold an image file; 0: an eighth of the machine's
 	Insecure      bool          // do not check the server's certificate
 	CA            []byte        // PEM, who may sign the server's certificate; nil: the system's
 	Console       io.Writer     // gets a line for each thing that a person at the screen wants to know; nil: none

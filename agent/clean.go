@@ -13,8 +13,8 @@ import (
 // eraseMetadata removes all traces by which anything on the disks could be
 // found. Disks that cannot be written to are only noted (K-10); a writable one
 // that fails makes the whole fail, after the others have been dealt with.
-func (x *executor) eraseMetadata(ctx context.Context, _, _ params, j *job) (string, error) {
-	return x.eachDisk(ctx, "wipe metadata", wire.Progress{}, j, func(d wire.Disk, _ func(int64)) (string, error) {
+func (x *executor) eraseMetadata(ctx context.Context, p, _ params, j *job) (string, error) {
+	return x.eachDisk(ctx, "wipe metadata", p, wire.Progress{}, j, func(d wire.Disk, _ func(int64)) (string, error) {
 		if note := notWiped(d); note != "" {
 			return note, nil
 		}
@@ -35,9 +35,9 @@ func (x *executor) eraseMetadata(ctx context.Context, _, _ params, j *job) (stri
 // for hours on large disks. A priority of 0 would hand disks with data to the
 // next user where the operator counts on their erasure. Bessemer's own server
 // overrides it, and cleans with erase_devices_metadata.
-func (x *executor) eraseDevices(ctx context.Context, _, _ params, j *job) (string, error) {
+func (x *executor) eraseDevices(ctx context.Context, p, _ params, j *job) (string, error) {
 	total := wire.Progress{Total: 1}
-	return x.eachDisk(ctx, "erase disks", total, j, func(d wire.Disk, done func(int64)) (string, error) {
+	return x.eachDisk(ctx, "erase disks", p, total, j, func(d wire.Disk, done func(int64)) (string, error) {
 		if note := notWiped(d); note != "" && !d.ReadOnly {
 			return note, nil
 		}
@@ -64,10 +64,14 @@ func notWiped(d wire.Disk) string {
 }
 
 // eachDisk does something to all disks and puts the outcomes into a sentence.
-func (x *executor) eachDisk(ctx context.Context, what string, p wire.Progress, j *job, do func(wire.Disk, func(int64)) (string, error)) (string, error) {
-	disks, err := x.machine.Disks(ctx)
+func (x *executor) eachDisk(ctx context.Context, what string, args params, p wire.Progress, j *job, do func(wire.Disk, func(int64)) (string, error)) (string, error) {
+	err := x.awaitDisks(ctx, x.learn(args).rootHints())
 	if err != nil {
-		return "", fail("BlockDeviceEraseError", "Error erasing block device", fmt.Errorf("list disks: %w", err))
+		return "", fail("DeviceNotFound", "Error finding the disk to erase", err)
+	}
+	disks, err := x.disks(ctx)
+	if err != nil {
+		return "", fail("BlockDeviceEraseError", "Error erasing block device", err)
 	}
 	var said, failed []string
 	var size, before int64

@@ -87,7 +87,57 @@ func (x *executor) writeImage(ctx context.Context, p, args params, j *job) (stri
 	x.mu.Lock()
 	x.written = root.Name
 	x.mu.Unlock()
-	return said + "; chosen because: " + why, nil
+	dropped, err := x.dropOldDrives(ctx, root)
+	if err != nil {
+		return "", fail("ConfigDriveError", "Error removing an old config drive", err)
+	}
+	return said + dropped + "; chosen because: " + why, nil
+}
+
+// dropOldDrives removes config drives of former instances from the other disks:
+// a system takes any that it finds, and with it another's name and keys (K-25).
+func (x *executor) dropOldDrives(ctx context.Context, root wire.Disk) (said string, err error) {
+	all, err := x.disks(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, d := range all {
+		if d.Name == root.Name || disk.Unusable(d) != "" {
+			continue
+		}
+		found, err := x.hasOldDrive(d.Name)
+		if err != nil {
+			x.Logger.Warn().Err(err).Str("disk", d.Name).Msg("look for an old config drive")
+			continue // a system will not find anything on it either
+		}
+		if !found {
+			continue
+		}
+		if err := x.dropOldDrive(d.Name); err != nil {
+			return "", fmt.Errorf("%s holds a config drive of a former instance, which this one could take for its own: %w", d.Name, err)
+		}
+		x.con.say("old config drive removed from %s", d.Name)
+		said += "; old config drive removed from " + d.Name
+	}
+	return said, nil
+}
+
+func (x *executor) hasOldDrive(name string) (bool, error) {
+	d, err := x.machine.OpenDisk(name, false)
+	if err != nil {
+		return false, err
+	}
+	defer d.Close()
+	return disk.HasConfigDrive(d)
+}
+
+func (x *executor) dropOldDrive(name string) error {
+	d, err := x.machine.OpenDisk(name, true)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return disk.DropConfigDrives(d)
 }
 
 func shortID(i wire.ImageInfo) string {
@@ -102,9 +152,9 @@ func shortID(i wire.ImageInfo) string {
 func (x *executor) rootDevice(ctx context.Context, hints map[string]any) (wire.Disk, string, error) {
 	until := time.Now().Add(x.DiskWait)
 	for said := false; ; said = true {
-		disks, err := x.machine.Disks(ctx)
+		disks, err := x.disks(ctx)
 		if err != nil {
-			return wire.Disk{}, "", fmt.Errorf("list disks: %w", err)
+			return wire.Disk{}, "", err
 		}
 		root, why, err := disk.Select(disks, hints)
 		if !errors.Is(err, disk.ErrNoRoot) || time.Now().After(until) {
@@ -184,7 +234,7 @@ func (w *imageWrite) write(ctx context.Context) (image.Result, error) {
 // fetched gets a second try; one that is the same still would only have
 // the same wrong checksum, after another hour.
 func (w *imageWrite) writeFrom(ctx context.Context, url string) (image.Result, error) {
-	src, o := &source{client: w.x.client, policy: w.x.Policy, url: url}, w.options(ctx)
+	src, o := &source{client: w.x.client, policy: w.x.Policy, url: url, stall: w.x.Stall}, w.options(ctx)
 	res, err := image.Write(ctx, src, w.disk, o)
 	if errors.Is(err, fetch.ErrChanged) || errors.Is(err, image.ErrChecksum) && src.changed(ctx) {
 		w.x.con.say("%v; the file at the server is another one now, trying once more", err)
@@ -194,8 +244,8 @@ func (w *imageWrite) writeFrom(ctx context.Context, url string) (image.Result, e
 }
 
 func (w *imageWrite) options(ctx context.Context) image.Options {
-	o := image.Options{Checksum: w.sum, Claim: w.info.DiskFormat, Permitted: w.x.formats}
-	if inv, err := w.x.machine.Inventory(ctx); err == nil {
+	o := image.Options{Checksum: w.sum, Claim: w.info.DiskFormat, Permitted: w.x.formats, Memory: w.x.Memory}
+	if inv, err := w.x.machine.Inventory(ctx); err == nil && o.Memory == 0 {
 		o.Memory = inv.Memory.Total / 8
 	}
 	o.Progress = func(p image.Progress) {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,11 +93,18 @@ func lookupOnce(ctx context.Context, c Config, a *api, m hw.Machine) (*node, err
 	}
 }
 
+// macs are the addresses of the machine's cards, each once, in lower case with
+// colons, however the card spells it (N-02); what is no address of a card is
+// left out (N-01). A bond repeats the address of its first card (N-03).
 func macs(inv wire.Inventory) []string {
 	var out []string
 	for _, i := range inv.Interfaces {
-		if i.MACAddress != "" {
-			out = append(out, strings.ToLower(i.MACAddress))
+		a, err := net.ParseMAC(strings.TrimSpace(i.MACAddress))
+		if err != nil || len(a) == 6 && (a.String() == "00:00:00:00:00:00" || a[0]&1 != 0) {
+			continue
+		}
+		if mac := a.String(); !slices.Contains(out, mac) {
+			out = append(out, mac)
 		}
 	}
 	return out

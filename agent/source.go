@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"time"
 	"unicode"
 
 	"bessemer/agent/disk"
@@ -25,6 +26,7 @@ type source struct {
 	client  *http.Client
 	policy  fetch.Policy
 	url     string
+	stall   time.Duration
 	version string // of the file that was opened last
 }
 
@@ -33,7 +35,7 @@ func (s *source) Open(ctx context.Context) (image.File, error) {
 	if _, err := s.policy.Check(s.url); err != nil {
 		return nil, fmt.Errorf("get image: %w", err)
 	}
-	f, err := fetch.Open(ctx, s.client, s.url, fetch.Limits{})
+	f, err := fetch.Open(ctx, s.client, s.url, fetch.Limits{Stall: s.stall})
 	if err != nil {
 		return nil, err
 	}

@@ -36,12 +36,13 @@ func readMBR(d hw.Disk, mbr []byte, t *Table) error {
 }
 
 type mbrEntry struct {
+	active       bool
 	kind         byte
 	first, count uint32
 }
 
 func parseEntry(b []byte) mbrEntry {
-	return mbrEntry{b[4], binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])}
+	return mbrEntry{b[0]&0x80 != 0, b[4], binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])}
 }
 
 func (e mbrEntry) extended() bool { return e.kind == 0x05 || e.kind == 0x0f || e.kind == 0x85 }
@@ -51,7 +52,7 @@ func (t *Table) add(number int, e mbrEntry, base uint64) {
 	t.Partitions = append(t.Partitions, Partition{
 		Number: number, Type: fmt.Sprintf("0x%02x", e.kind),
 		UUID:  fmt.Sprintf("%s-%02x", t.DiskID[2:], number),
-		First: first, Last: first + uint64(e.count) - 1,
+		First: first, Last: first + uint64(e.count) - 1, active: e.active,
 	})
 }
 

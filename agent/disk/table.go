@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"bessemer/agent/hw"
 )
@@ -37,6 +38,7 @@ type Partition struct {
 	UUID        string // lower case; MBR: "1234abcd-01"
 	Name        string // GPT only
 	First, Last uint64
+	active      bool // MBR only: flagged for booting
 }
 
 // Types of partitions.
@@ -57,15 +59,24 @@ func (p Partition) Offset(sector int) int64 { return int64(p.First) * int64(sect
 // Size is a partition's size in bytes.
 func (p Partition) Size(sector int) int64 { return int64(p.Last-p.First+1) * int64(sector) }
 
-// ESP returns the EFI system partition (U-02), or nil.
+// ESP returns the EFI system partition, or nil. With an MBR, a FAT partition
+// that is only flagged for booting counts as one if there is none (U-02).
 func (t Table) ESP() *Partition {
 	for i, p := range t.Partitions {
 		if p.Type == TypeESP || p.Type == mbrESP {
 			return &t.Partitions[i]
 		}
 	}
+	for i, p := range t.Partitions {
+		if p.active && slices.Contains(fatTypes, p.Type) {
+			return &t.Partitions[i]
+		}
+	}
 	return nil
 }
+
+// fatTypes are an MBR's types of FAT partitions.
+var fatTypes = []string{"0x01", "0x04", "0x06", "0x0b", "0x0c", "0x0e"}
 
 // ReadTable reads a disk's partition table. A disk without one gives None.
 func ReadTable(d hw.Disk) (Table, error) {

@@ -218,10 +218,10 @@ func TestMBR(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Partition{
-		{1, "0x83", "1234abcd-01", "", 2048, 3071},
-		{2, "0x05", "1234abcd-02", "", 4096, 8191},
-		{5, "0x83", "1234abcd-05", "", 4104, 4203},
-		{6, "0x83", "1234abcd-06", "", 5128, 5177},
+		{1, "0x83", "1234abcd-01", "", 2048, 3071, false},
+		{2, "0x05", "1234abcd-02", "", 4096, 8191, false},
+		{5, "0x83", "1234abcd-05", "", 4104, 4203, false},
+		{6, "0x83", "1234abcd-06", "", 5128, 5177, false},
 	}
 	if tab.Scheme != MBR || tab.DiskID != "0x1234abcd" || len(tab.Partitions) != len(want) {
 		t.Fatalf("got %+v", tab)
@@ -264,4 +264,38 @@ func FuzzReadTable(f *testing.F) {
 		WriteConfigDrive(d, fakeISO(40<<10))
 		WipeMetadata(d)
 	})
+}
+
+// With an MBR, a FAT partition that is only flagged for booting holds the
+// loaders (U-02); one of the type for it comes first.
+func TestESPOfAnMBR(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		entries [][2]byte // flag and type of the partitions
+		want    int       // number; 0: none
+	}{
+		{"of its type", [][2]byte{{0, 0x83}, {0, 0xef}}, 2},
+		{"FAT, flagged", [][2]byte{{0, 0x83}, {0x80, 0x0c}}, 2},
+		{"FAT, not flagged", [][2]byte{{0x80, 0x83}, {0, 0x0c}}, 0},
+		{"both", [][2]byte{{0x80, 0x0c}, {0, 0xef}}, 2},
+	} {
+		d, _ := newDisk(t, 8<<20, 512)
+		img := make([]byte, 512)
+		img[510], img[511] = 0x55, 0xaa
+		for i, e := range tt.entries {
+			copy(img[446+16*i:], []byte{e[0], 0, 0, 0, e[1], 0, 0, 0, byte(64 * (i + 1)), 0, 0, 0, 64})
+		}
+		write(t, d, img)
+		tab, err := ReadTable(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := 0
+		if p := tab.ESP(); p != nil {
+			got = p.Number
+		}
+		if got != tt.want {
+			t.Errorf("%s: partition %d, want %d", tt.name, got, tt.want)
+		}
+	}
 }
