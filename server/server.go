@@ -287,6 +287,9 @@ func notifySystemd(ctx context.Context) error {
 	return every(interval/3, func(context.Context) { _, _ = daemon.SdNotify(false, daemon.SdNotifyWatchdog) })(ctx)
 }
 
+// Close closes what Open has opened, of a server that Run will not run.
+func (s *Server) Close() error { return s.close() }
+
 func (s *Server) close() error {
 	var errs []error
 	s.giveUp()

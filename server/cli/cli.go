@@ -82,8 +82,8 @@ func newApp(types bmc.Types, out, errOut io.Writer) *cli.App {
 
 func commands(types bmc.Types) []*cli.Command {
 	all := []*cli.Command{
-		serveCommand(types), statusCommand(), doctorCommand(),
-		nodeCommand(), portCommand(), imageCommand(), ramdiskCommand(), driverCommand(), discoveredCommand(),
+		serveCommand(types), demoCommand(types), statusCommand(), doctorCommand(),
+		nodeCommand(), portCommand(), imageCommand(), ramdiskCommand(), driverCommand(), discoveredCommand(), simCommand(),
 		backupCommand(), restoreCommand(), checkCommand(),
 		licensesCommand(), versionCommand(), completionCommand(),
 	}

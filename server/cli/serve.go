@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"bessemer/bmc"
+	"bessemer/bmc/sim/rack"
 	"bessemer/configs"
 	"bessemer/server"
 )
@@ -19,11 +20,12 @@ import (
 func serveCommand(types bmc.Types) *cli.Command {
 	return &cli.Command{
 		Name: "serve", Usage: "run the appliance", ArgsUsage: " ",
-		UsageText: "bessemer serve\nbessemer serve --provisioning-interface eth1\nbessemer serve --config /etc/bessemer/bessemer.yaml",
+		UsageText: "bessemer serve\nbessemer serve --provisioning-interface eth1\nbessemer serve --config /etc/bessemer/bessemer.yaml\nbessemer serve --sim 8 --data-dir /tmp/try",
 		Description: "Without a file or a flag the API comes up on 127.0.0.1:6385. With a provisioning interface\n" +
 			"machines can be booted: that needs root, or the capabilities net_bind_service, net_raw and net_admin.\n\n" +
-			"Every flag is also a setting in the file and a variable; --print-config shows them all.",
-		Flags: append([]cli.Flag{&cli.BoolFlag{Name: "print-config", Usage: "print the annotated default configuration and end"}}, settingFlags()...),
+			"With --sim N it also runs N simulated machines, enrolled and available; that needs no privileges.\n\n" +
+			"Every flag but those of simulated machines is also a setting in the file and a variable; --print-config shows them all.",
+		Flags: append([]cli.Flag{&cli.BoolFlag{Name: "print-config", Usage: "print the annotated default configuration and end"}}, append(simFlags(), settingFlags()...)...),
 		Action: func(c *cli.Context) error {
 			if c.Bool("print-config") {
 				_, err := io.WriteString(c.App.Writer, configs.Example)
@@ -33,16 +35,63 @@ func serveCommand(types bmc.Types) *cli.Command {
 			if err != nil {
 				return err
 			}
-			s, err := server.Open(c.Context, server.Options{
-				Config: cfg, Types: types, Version: Version(), Log: logger(cfg.Log, c.App.ErrWriter),
-			})
-			if err != nil {
-				return err
-			}
-			fmt.Fprint(c.App.Writer, s.Banner())
-			return s.Run(c.Context)
+			return serve(c, types, cfg)
 		},
 	}
+}
+
+// simFlags are the flags of a rack in the appliance's process.
+func simFlags() []cli.Flag {
+	n := &cli.IntFlag{Name: "sim", Category: simCategory, Usage: "run `N` simulated machines, on the provisioning interface sim", DefaultText: "none"}
+	return append([]cli.Flag{n}, rackFlags("sim-", simCategory)...)
+}
+
+func serve(c *cli.Context, types bmc.Types, cfg configs.Config) error {
+	o, err := withRack(c, &cfg)
+	if err != nil {
+		return err
+	}
+	log := logger(cfg.Log, c.App.ErrWriter)
+	s, err := server.Open(c.Context, server.Options{Config: cfg, Types: types, Version: Version(), Log: log})
+	if err != nil {
+		return err
+	}
+	banner := s.Banner()
+	if c.IsSet("sim") {
+		r, err := addRack(s, o, c.Int("sim"), log)
+		if err != nil {
+			return errors.Join(err, s.Close())
+		}
+		banner += fmt.Sprintf("  %s in %s; see: bessemer sim status\n", count(len(r.Machines()), "simulated machine"), cfg.Path(rackDir))
+	}
+	fmt.Fprint(c.App.Writer, banner)
+	return s.Run(c.Context)
+}
+
+// withRack reads the flags of simulated machines, which want the simulated
+// network.
+func withRack(c *cli.Context, cfg *configs.Config) (o rack.Options, err error) {
+	if !c.IsSet("sim") {
+		for _, f := range rackFlags("sim-", simCategory) {
+			if name := f.Names()[0]; c.IsSet(name) {
+				return o, usagef("--%s is of the machines of --sim N", name)
+			}
+		}
+		return o, nil
+	}
+	if n := c.Int("sim"); n < 1 || n > maxRack {
+		return o, usagef("--sim %d: it is a number of machines from 1 to %d", n, maxRack)
+	}
+	switch cfg.Provisioning.Interface {
+	case "", configs.Simulated:
+		cfg.Provisioning.Interface = configs.Simulated
+	default:
+		return o, usagef("--sim: simulated machines are on the provisioning interface sim, and %s is set", cfg.Provisioning.Interface)
+	}
+	if err := cfg.Validate(); err != nil {
+		return o, usagef("configuration:\n  %s", strings.ReplaceAll(err.Error(), "\n", "\n  "))
+	}
+	return rackOptions(c, "sim-")
 }
 
 // settingFlags makes a flag of every setting.
