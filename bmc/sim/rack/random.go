@@ -1,0 +1,14 @@
+package rack
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+)
+
+// random returns dice for one purpose of a machine: the rack's seed, the
+// machine's index and the purpose fix what they show.
+func (m *Machine) random(purpose string) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(purpose)) // a hash takes all
+	return rand.New(rand.NewPCG(m.rack.opts.Seed, h.Sum64()^uint64(m.index)<<40))
+}
