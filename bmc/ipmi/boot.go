@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"bessemer/bmc"
 )
@@ -105,7 +106,6 @@ func (d *driver) SetBoot(ctx context.Context, b bmc.Boot) error {
 	if err := d.setBoot(ctx, b); err != nil {
 		return err
 	}
-	d.boot = b
 	if b.Device == "" {
 		return nil
 	}
@@ -123,6 +123,7 @@ func (d *driver) setBoot(ctx context.Context, b bmc.Boot) error {
 	if err != nil {
 		return err
 	}
+	kept := false
 	for _, step := range []struct {
 		data []byte
 		must bool
@@ -136,10 +137,15 @@ func (d *driver) setBoot(ctx context.Context, b bmc.Boot) error {
 		if step.data == nil {
 			continue
 		}
-		if _, err := d.run(ctx, cmdSetBoot, step.data...); err != nil && (step.must || code(err) == 0) {
+		_, err := d.run(ctx, cmdSetBoot, step.data...)
+		if err != nil && (step.must || code(err) == 0) {
 			return err
 		}
+		if step.data[0] == paramKeepValid {
+			kept = err == nil && !d.noKeep
+		}
 	}
+	d.boot, d.bootAt, d.kept = b, time.Now(), kept
 	return nil
 }
 
@@ -147,20 +153,33 @@ func (d *driver) setBoot(ctx context.Context, b bmc.Boot) error {
 // may forget them if the machine has not been powered on (I-03).
 func (d *driver) keepValid() []byte {
 	const no60sTimeout = 0x08
-	if !d.s.keepFlags {
-		return nil
+	switch {
+	case d.noKeep:
+		return []byte{paramKeepValid, 0}
+	case d.s.keepFlags:
+		return []byte{paramKeepValid, no60sTimeout}
 	}
-	return []byte{paramKeepValid, no60sTimeout}
+	return nil
+}
+
+// lastMode is the boot mode in the answer with the boot flags, be they valid
+// or not; "" where they were never set.
+func lastMode(b []byte) string {
+	switch {
+	case len(b) < 4 || b[2] == 0 && b[3] == 0:
+		return ""
+	case b[2]&flagEFI != 0:
+		return "uefi"
+	}
+	return "bios"
 }
 
 // flags returns the five bytes of boot flags for a setting; for none, without
 // the valid bit. The mode is always said: without the EFI bit many a machine
-// boots in legacy mode (I-01). When it is not asked for, it stays as the
-// flags have it, and is EFI where they have none.
+// boots in legacy mode, even where it is only told to forget a device (I-01).
+// When it is not asked for, it stays as the flags have it, and is EFI where
+// they have none.
 func (d *driver) flags(ctx context.Context, b bmc.Boot) ([]byte, error) {
-	if b.Device == "" {
-		return make([]byte, 5), nil
-	}
 	i := slices.IndexFunc(selectors, func(s struct {
 		device bmc.BootDevice
 		value  byte
@@ -168,21 +187,26 @@ func (d *driver) flags(ctx context.Context, b bmc.Boot) ([]byte, error) {
 	) bool {
 		return s.device == b.Device
 	})
-	if i < 0 {
+	if i < 0 && b.Device != "" {
 		return nil, fmt.Errorf("boot device %q: %w", b.Device, bmc.ErrUnsupported)
 	}
 	mode := b.Mode
 	if mode == "" {
-		now, err := d.readBoot(ctx)
+		answer, err := d.run(ctx, cmdGetBoot, paramBootFlags, 0, 0)
 		if err != nil && code(err) == 0 {
 			return nil, err
 		}
-		mode = now.Mode
+		mode = lastMode(answer)
 	}
-	first, value := byte(flagValid), selectors[i].value
+	first := byte(0)
 	if mode != "bios" {
 		first |= flagEFI
 	}
+	if b.Device == "" {
+		return []byte{first, 0, 0, 0, 0}, nil
+	}
+	first |= flagValid
+	value := selectors[i].value
 	if b.Persistent {
 		first |= flagPersistent
 	}

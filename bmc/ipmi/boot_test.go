@@ -21,7 +21,8 @@ func TestBootFlags(t *testing.T) {
 		{10876, bmc.Boot{Device: bmc.Disk, Mode: "uefi", Persistent: true}, []byte{0xe0, 0x24, 0, 0, 0}}, // I-02
 		{10876, bmc.Boot{Device: bmc.Disk, Mode: "bios"}, []byte{0x80, 0x08, 0, 0, 0}},
 		{0, bmc.Boot{Device: bmc.CDROM}, []byte{0xa0, 0x14, 0, 0, 0}},
-		{0, bmc.Boot{}, []byte{0, 0, 0, 0, 0}},
+		{0, bmc.Boot{}, []byte{0x20, 0, 0, 0, 0}},
+		{0, bmc.Boot{Mode: "bios"}, []byte{0, 0, 0, 0, 0}},
 	} {
 		b := newFakeBMC(t, options{maker: tt.maker})
 		if err := open(t, b.port).SetBoot(t.Context(), tt.boot); err != nil {

@@ -3,6 +3,7 @@ package ipmi
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"bessemer/bmc"
 	"bessemer/store"
@@ -60,27 +61,67 @@ func (d *driver) Power(ctx context.Context, a bmc.PowerAction) error {
 	case a == bmc.Reset && !on:
 		action = powerUp
 	}
-	if action == powerUp || action == hardReset {
+	starts := action == powerUp || action == hardReset
+	if starts {
 		if err := d.remind(ctx); err != nil {
 			return err
 		}
 	}
 	_, err = d.run(ctx, cmdChassisControl, action)
-	if err == nil || code(err) == 0 {
-		return err
+	if code(err) != 0 {
+		// Refused: by now it may be so.
+		if now, rerr := d.isOn(ctx); rerr == nil && a != bmc.Reset && now == (a == bmc.On) {
+			return nil
+		}
+		if starts && d.s.keepFlags && !d.noKeep {
+			err = d.startUnkept(ctx, action, err)
+		}
 	}
-	// Refused: by now it may be so.
-	if now, rerr := d.isOn(ctx); rerr == nil && a != bmc.Reset && now == (a == bmc.On) {
-		return nil
+	if err == nil && starts {
+		d.started()
 	}
 	return err
 }
 
-// remind sets a lasting boot device again before the machine is powered on,
-// if the node is said to need that.
+// startUnkept starts the machine after the order to keep its boot flags was
+// withdrawn: some controllers do not start it under that order (I-03). Where
+// that was not why, the first refusal is the answer.
+func (d *driver) startUnkept(ctx context.Context, action byte, refused error) error {
+	d.noKeep = true
+	if _, err := d.run(ctx, cmdSetBoot, d.keepValid()...); err != nil {
+		d.noKeep = false
+		return refused
+	}
+	d.kept = false
+	if d.boot.Device != "" {
+		if err := d.setBoot(ctx, d.boot); err != nil {
+			return err
+		}
+	}
+	if _, err := d.run(ctx, cmdChassisControl, action); err != nil {
+		d.noKeep = false
+		return refused
+	}
+	bmc.Note(ctx, "the controller refused to start the machine while it was told to keep the boot device beyond 60 seconds")
+	return nil
+}
+
+// remind sets the boot device again before the machine is started: a lasting
+// one if the node is said to need that, and any that the controller may have
+// forgotten meanwhile (I-03).
 func (d *driver) remind(ctx context.Context) error {
-	if !d.s.forceBoot || d.boot.Device == "" || !d.boot.Persistent {
+	late := !d.kept && !d.bootAt.IsZero() && time.Since(d.bootAt) > d.s.timing.late
+	if d.boot.Device == "" || !late && !(d.s.forceBoot && d.boot.Persistent) {
 		return nil
 	}
 	return d.setBoot(ctx, d.boot)
+}
+
+// started notes that the machine has used what was set: a device for one boot
+// is gone, and a lasting one stays without being kept.
+func (d *driver) started() {
+	d.bootAt = time.Time{}
+	if !d.boot.Persistent {
+		d.boot = bmc.Boot{}
+	}
 }

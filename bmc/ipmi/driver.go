@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -25,13 +23,20 @@ type driver struct {
 	s     settings
 	calls sync.WaitGroup // goroutines of IPMI 1.5
 
-	mu     sync.Mutex
-	ch     channel   // nil when there is no session
-	used   time.Time // when it was used last
-	suite  int       // the one that worked, 0 when none did yet
-	maker  int       // the controller's manufacturer, 0 when not known yet
+	mu    sync.Mutex
+	ch    channel       // nil when there is no session
+	used  time.Time     // when it was used last
+	suite int           // the one that worked, 0 when none did yet
+	level byte          // the privilege that was granted, 0 when none was yet
+	maker int           // the controller's manufacturer, 0 when not known yet
+	pace  time.Duration // what it needs between two commands, as far as is known
+	took  time.Time     // when it took the last one
+
 	unread bool      // it said that no boot device is set right after one was
-	boot   bmc.Boot  // what was set last
+	boot   bmc.Boot  // what was set last, and is not yet used up
+	bootAt time.Time // when
+	kept   bool      // it took the order to keep that beyond 60 s
+	noKeep bool      // it does not start the machine under that order
 }
 
 var _ bmc.Driver = (*driver)(nil)
@@ -64,36 +69,68 @@ func (d *driver) drop(ctx context.Context) {
 }
 
 // run sends a command in a session, which it opens if need be. A session that
-// the controller has lost is opened anew, and a busy controller asked again.
+// the controller has lost is opened anew.
 func (d *driver) run(ctx context.Context, cmd command, data ...byte) ([]byte, error) {
-	pause := d.s.timing.backOff / 8
 	for n := 1; ; n++ {
 		fresh, err := d.ensure(ctx)
 		if err != nil {
 			return nil, err
 		}
-		answer, err := d.once(ctx, cmd, data)
+		answer, err := d.patient(ctx, cmd, data...)
 		if err == nil {
 			return answer, nil
 		}
-		switch lost := ctx.Err() != nil || errors.Is(err, bmc.ErrUnreachable) || errors.Is(err, errMalformed); {
-		case lost && ctx.Err() == nil && !fresh && n < 3:
+		lost := ctx.Err() != nil || errors.Is(err, bmc.ErrUnreachable) || errors.Is(err, errMalformed)
+		if lost {
 			d.drop(ctx)
-		case lost:
-			d.drop(ctx)
-			return nil, err
-		case (code(err) == codeBusy || code(err) == codeTimeout) && n < 4 && sleep(ctx, pause):
-			pause *= 2
-		default:
+		}
+		if !lost || ctx.Err() != nil || fresh || n == 3 {
 			return nil, err
 		}
 	}
 }
 
+// patient sends a command, again while the controller is busy.
+func (d *driver) patient(ctx context.Context, cmd command, data ...byte) ([]byte, error) {
+	pause, waited := d.s.timing.backOff/8, time.Duration(0)
+	for n := 1; ; n++ {
+		answer, err := d.once(ctx, cmd, data)
+		busy := code(err) == codeBusy || code(err) == codeTimeout
+		if !busy {
+			d.learn(waited)
+			return answer, err
+		}
+		if n == 5 || !sleep(ctx, pause) {
+			return nil, err
+		}
+		waited += pause
+		pause *= 2
+	}
+}
+
+// learn adapts the pace to the controller: one that fails commands which come
+// too soon (I-06) gets time between them, as much as it took the last time,
+// and slowly less.
+func (d *driver) learn(waited time.Duration) {
+	now := time.Now()
+	switch {
+	case waited == 0 && d.pace < 50*time.Millisecond:
+		d.pace = 0
+	case waited == 0:
+		d.pace -= d.pace / 16
+	default:
+		d.pace = min(d.pace+waited, now.Sub(d.took), maxPace)
+	}
+	d.took = now
+}
+
+// maxPace is the longest time that is left between commands unasked.
+const maxPace = 5 * time.Second
+
 // once sends a command, not too soon after the last one (I-06), and tells of
 // the exchange.
 func (d *driver) once(ctx context.Context, cmd command, data []byte) ([]byte, error) {
-	if !sleep(ctx, d.s.interval-time.Since(d.used)) {
+	if !sleep(ctx, max(d.s.interval, d.pace)-time.Since(d.used)) {
 		return nil, ctx.Err()
 	}
 	answer, err := d.ch.send(ctx, cmd, data...)
@@ -129,89 +166,7 @@ func (d *driver) ensure(ctx context.Context) (fresh bool, err error) {
 	} else if err := d.open(ctx); err != nil {
 		return false, err
 	}
-	d.used = time.Time{}
 	return true, nil
-}
-
-// open makes an RMCP+ session; while the controller has no room for one it
-// waits, longer each time.
-func (d *driver) open(ctx context.Context) error {
-	l, err := dial(ctx, d.s.address(), d.s.timing)
-	if err != nil {
-		return err
-	}
-	pause := d.s.timing.backOff
-	for n := 1; ; n++ {
-		if err = d.openBest(ctx, l); err == nil {
-			return nil
-		}
-		if !isFull(err) || n == 4 || !sleep(ctx, pause) {
-			_ = l.close()
-			return err
-		}
-		pause *= 2
-	}
-}
-
-// openBest makes a session with the best cipher suite that the controller
-// has. A refused password is final: trying it with another suite would only
-// hasten the account's lock.
-func (d *driver) openBest(ctx context.Context, l *link) error {
-	plus, err := probe(ctx, l, d.s.privilege)
-	if err != nil {
-		return err
-	}
-	if !plus {
-		return errors.New("the controller speaks IPMI 1.5 only; set ipmi_protocol_version to 1.5, which is not encrypted, or use Redfish")
-	}
-	var why []string
-	for _, with := range d.suites() {
-		s, err := openSession(ctx, l, d.s, with)
-		if err == nil {
-			d.ch, d.suite = s, with.id
-			return nil
-		}
-		silent := errors.Is(err, bmc.ErrUnreachable) && ctx.Err() == nil
-		if !isSuite(err) && !silent {
-			return fmt.Errorf("open session with cipher suite %d: %w", with.id, bmc.Scrub(err, d.s.password))
-		}
-		why = append(why, fmt.Sprintf("%d: %v", with.id, bmc.Scrub(err, d.s.password)))
-	}
-	return fmt.Errorf("open session: the controller takes none of the cipher suites that are safe to use (%s); enable 17 or 3 there, or use Redfish", strings.Join(why, "; "))
-}
-
-// suites returns the cipher suites to try, first the one that worked before.
-func (d *driver) suites() []suite {
-	ss := slices.Clone(d.s.suites)
-	slices.SortStableFunc(ss, func(a, b suite) int {
-		switch d.suite {
-		case a.id:
-			return -1
-		case b.id:
-			return 1
-		}
-		return 0
-	})
-	return ss
-}
-
-// probe asks what the controller speaks (section 22.13), which needs no
-// login: plus says that it speaks RMCP+.
-func probe(ctx context.Context, l *link, privilege byte) (plus bool, err error) {
-	const thisChannel, extended = 0x0e, 0x80
-	m := message{netFn: cmdCapabilities.netFn, cmd: cmdCapabilities.id, seq: 1, data: []byte{thisChannel | extended, privilege}}
-	var answer message
-	err = l.ask(ctx, func() ([]byte, error) { return legacyPacket(m), nil }, func(b []byte) (bool, error) {
-		answer, err = parseLegacy(b)
-		return err == nil && answer.netFn == m.netFn && answer.cmd == m.cmd && answer.seq == m.seq, nil
-	})
-	if err != nil {
-		return false, err
-	}
-	// Old ones do not understand the question; whether they speak RMCP+
-	// shows when it is tried.
-	told := answer.code == 0 && len(answer.data) >= 4 && answer.data[1]&extended != 0
-	return !told || answer.data[3]&2 != 0, nil
 }
 
 // sleep waits; it returns false when ctx ends first.

@@ -123,3 +123,13 @@ func isSuite(err error) bool {
 	}
 	return false
 }
+
+// isDenied reports whether the user has not the privilege that was asked for.
+func isDenied(err error) bool {
+	var e *setupError
+	if errors.As(err, &e) {
+		return e.status == 0x09 || e.status == 0x0a
+	}
+	var refused *completionError
+	return errors.As(err, &refused) && refused.command == cmdSetPrivilege.name && (refused.code == 0x81 || refused.code == codeNoPrivilege)
+}

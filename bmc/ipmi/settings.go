@@ -23,6 +23,7 @@ type settings struct {
 	port           int
 	user, password string
 	privilege      byte
+	lower          bool // less privilege will do, as none was named
 	suites         []suite
 	kg             []byte
 	legacy         bool // IPMI 1.5
@@ -37,10 +38,11 @@ type timing struct {
 	first, max time.Duration // for the first answer; grown by half each time up to max
 	tries      int
 	backOff    time.Duration // first pause when the controller has no room
+	late       time.Duration // boot flags that are older may be gone at 60 s, when the machine is started
 	idle       time.Duration // a session unused for longer is not trusted to be there
 }
 
-var defaultTiming = timing{first: time.Second, max: 3 * time.Second, tries: 4, backOff: 2 * time.Second, idle: 20 * time.Second}
+var defaultTiming = timing{first: time.Second, max: 3 * time.Second, tries: 4, backOff: 2 * time.Second, late: 45 * time.Second, idle: 20 * time.Second}
 
 func (s settings) address() string {
 	return net.JoinHostPort(strings.ToLower(s.host), strconv.Itoa(s.port))
@@ -60,6 +62,7 @@ func readSettings(t bmc.Target) (settings, error) {
 		interval:  time.Duration(f.Int("ipmi_min_command_interval", 0, 0, 60)) * time.Second,
 		timing:    defaultTiming,
 	}
+	s.lower = !f.Has("ipmi_priv_level")
 	s.suites = readSuites(f)
 	s.kg = readKg(f, s.legacy)
 	checkLengths(f, s)
@@ -79,8 +82,10 @@ func readHost(f *bmc.Fields) string {
 	return h
 }
 
+const levelOperator = 3
+
 func readPrivilege(f *bmc.Fields) byte {
-	levels := map[string]byte{"callback": 1, "user": 2, "operator": 3, "administrator": 4}
+	levels := map[string]byte{"callback": 1, "user": 2, "operator": levelOperator, "administrator": 4}
 	return levels[f.OneOf("ipmi_priv_level", "administrator", "administrator", "operator", "user", "callback")]
 }
 

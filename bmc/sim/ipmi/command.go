@@ -141,7 +141,13 @@ func (s *Server) run(ctx context.Context, x *session, message []byte) []byte {
 }
 
 // spacing is how far apart commands must be for I-06.
-const spacing = time.Second
+func (s *Server) spacing() time.Duration {
+	pace := s.c.Pace
+	if pace == 0 {
+		pace = 1
+	}
+	return time.Duration(pace * float64(time.Second))
+}
 
 // obstacle is the completion code of a command that is not even looked at, by
 // a fault or because it comes too soon (I-06). A session may always be ended.
@@ -155,7 +161,7 @@ func (s *Server) obstacle(r request, now time.Time) byte {
 	if _, hit := s.c.Flaws.Hit(flaw.BMC503); hit {
 		return codeBusy
 	}
-	if s.c.Flaws.On("I-06") && now.Sub(s.last) < spacing {
+	if s.c.Flaws.On("I-06") && now.Sub(s.last) < s.spacing() {
 		return codeTimeout
 	}
 	s.last = now

@@ -69,11 +69,14 @@ func New(c *sim.Controller, o Options) *Server {
 const maxPacket = 512
 
 // Serve answers the datagrams of a socket, which it closes in the end. It
-// returns nil once the server is closed, and otherwise why the socket failed.
-// It is to be called once.
+// returns nil once the server is closed, at once if it was before, and
+// otherwise why the socket failed. A server serves one socket in its life.
 func (s *Server) Serve(conn net.PacketConn) error {
 	if err := s.begin(conn); err != nil {
 		_ = conn.Close()
+		if s.isClosed() {
+			return nil
+		}
 		return err
 	}
 	defer s.finish()
@@ -92,7 +95,7 @@ func (s *Server) Serve(conn net.PacketConn) error {
 	}
 }
 
-var errServed = errors.New("serve IPMI: the server has been used or closed before")
+var errServed = errors.New("serve IPMI: the server serves a socket already")
 
 func (s *Server) begin(conn net.PacketConn) error {
 	s.mu.Lock()
