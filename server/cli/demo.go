@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"bessemer/bmc"
+	"bessemer/bmc/sim/hardware"
 	"bessemer/bmc/sim/rack"
 	"bessemer/bmc/sim/tinyos"
 	"bessemer/configs"
@@ -32,6 +33,7 @@ const (
 	demoMachines    = 12
 	maxDemoMachines = 1000
 	demoImage       = "tinyos"
+	demoPace        = 0.03 // power and POST can be seen, and the whole is over in a quarter of a minute
 )
 
 func demoCommand(types bmc.Types) *cli.Command {
@@ -42,7 +44,7 @@ func demoCommand(types bmc.Types) *cli.Command {
 			"root nor hardware, and leaves nothing behind. Controllers, firmware, disks and network are\n" +
 			"simulated; everything that talks to them is what deploys real machines.",
 		UsageText: "bessemer demo\nbessemer demo 40 --quirk B-02,R-06\nbessemer demo --exit",
-		Flags: append(rackFlags("", ""),
+		Flags: append(rackFlags("", "", demoPace),
 			&cli.BoolFlag{Name: "exit", Usage: "end when all are ACTIVE, with exit code 1 if one is not"},
 			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, DefaultText: "5m", Usage: "how long the deploys may take with --exit"},
 			&cli.BoolFlag{Name: "verbose", Usage: "show the appliance's log"},
@@ -56,9 +58,22 @@ func demoCommand(types bmc.Types) *cli.Command {
 			if err != nil {
 				return err
 			}
+			if len(o.Profiles) == 0 {
+				o.Profiles = demoProfiles()
+			}
 			return runDemo(c, types, o, n)
 		},
 	}
+}
+
+// demoProfiles are those of machines that one can buy.
+func demoProfiles() (names []string) {
+	for _, p := range hardware.Profiles() {
+		if p.POST > 0 {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // machineCount reads the argument N.
@@ -79,12 +94,12 @@ func machineCount(c *cli.Context, def, most int) (int, error) {
 
 // A demo is one that runs.
 type demo struct {
-	dir    demoDir
-	rack   *rack.Rack
-	cl     *client.Client
+	dir     demoDir
+	rack    *rack.Rack
+	cl      *client.Client
 	display *display
-	exit   bool
-	limit  time.Duration
+	exit    bool
+	limit   time.Duration
 }
 
 // runDemo runs a demo until it is interrupted or, with --exit, done. Whatever

@@ -67,7 +67,7 @@ func demoBar(l look, share float64, colour string) string {
 type widths struct{ name, model, bmc, state, doing int }
 
 func measure(rows []demoRow) widths {
-	w := widths{7, 5, 3, 9, 18}
+	w := widths{7, 5, 3, 14, 18} // of what often changes the usual
 	for _, r := range rows {
 		w.name = max(w.name, utf8.RuneCountInString(r.Name))
 		w.model = min(max(w.model, utf8.RuneCountInString(r.Model)), 26)

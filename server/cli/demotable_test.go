@@ -18,11 +18,11 @@ var someRows = []demoRow{
 
 func TestDemoTable(t *testing.T) {
 	want := strings.Join([]string{
-		"  MACHINE  MODEL                 BMC        STATE          STEP                  PROGRESS                      TIME",
-		"  sim-001  Dell PowerEdge R650   redfish  ● active         web-1 is up           ████████████████████ 100%    9.8 s",
-		"  sim-002  Supermicro SYS-1029P  ipmi     ◐ deploy wait    write image           ██████████████░░░░░░  70%    6.1 s",
-		"  sim-003  Lenovo SR630          redfish  ✗ deploy failed  power-off: no answer  ██░░░░░░░░░░░░░░░░░░  10%    1.0 s",
-		"  sim-004  Lenovo SR630          ipmi     ○ available                                                              ",
+		"  MACHINE  MODEL                 BMC        STATE           STEP                  PROGRESS                      TIME",
+		"  sim-001  Dell PowerEdge R650   redfish  ● active          web-1 is up           ████████████████████ 100%    9.8 s",
+		"  sim-002  Supermicro SYS-1029P  ipmi     ◐ deploy wait     write image           ██████████████░░░░░░  70%    6.1 s",
+		"  sim-003  Lenovo SR630          redfish  ✗ deploy failed   power-off: no answer  ██░░░░░░░░░░░░░░░░░░  10%    1.0 s",
+		"  sim-004  Lenovo SR630          ipmi     ○ available                                                               ",
 	}, "\n")
 	if diff := cmp.Diff(want, strings.Join(demoTable(false, someRows, 200, 50), "\n")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

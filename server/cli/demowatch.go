@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -19,13 +20,20 @@ type demoWatch struct {
 	begun    time.Time
 	said     map[string]string // what was last said of a machine, without a terminal
 	took     map[string]time.Duration
+	since    map[string]stretch
 	rows     []demoRow
+}
+
+// A stretch is what a machine is at, and since when.
+type stretch struct {
+	doing string
+	begun time.Time
 }
 
 func newDemoWatch(d *demo, deployed []*rack.Machine) *demoWatch {
 	return &demoWatch{
 		d: d, machines: d.rack.Machines(), deploys: len(deployed), begun: time.Now(),
-		said: map[string]string{}, took: map[string]time.Duration{},
+		said: map[string]string{}, took: map[string]time.Duration{}, since: map[string]stretch{},
 	}
 }
 
@@ -116,7 +124,9 @@ func (w *demoWatch) row(deploys bool, m *rack.Machine, n *nodeNow, run *store.Ru
 	if !deploys {
 		return r
 	}
-	r.Share, r.Doing = deployShare(n.State, run, st)
+	var next float64
+	r.Share, next, r.Doing = deployShare(n.State, run, st)
+	r.Share = w.creep(r.Name, r.Doing, r.Share, next)
 	if settled(r) && w.took[r.Name] == 0 {
 		w.took[r.Name] = time.Since(w.begun)
 	}
@@ -134,48 +144,87 @@ func settled(r demoRow) bool {
 	return r.State == "active" && r.Share == 1 || strings.HasSuffix(r.State, "failed") || r.State == "error"
 }
 
-// deployShares is how much of a deploy is behind it when a step begins, as
-// people feel it.
-var deployShares = map[string]float64{
-	"validate": 0.01, "store-configdrive": 0.02, "power-off": 0.03, "attach-provisioning-net": 0.04, "set-ramdisk-dhcp": 0.05,
-	"set-boot-device-pxe": 0.06, "cache-images": 0.07, "reboot": 0.08, "await-agent": 0.12, "get-deploy-steps": 0.50,
-	"write-image": 0.53, "install-bootloader": 0.72, "set-instance-dhcp": 0.74, "set-boot-device-disk": 0.75,
-	"collect-logs": 0.77, "sync-disks": 0.79, "power-off-ramdisk": 0.80, "detach-provisioning-net": 0.84,
-	"bind-tenant-net": 0.85, "power-on": 0.86, "mark-active": 0.89,
-}
-
-// bootShares is the same for what a machine does that starts for the ramdisk,
-// and what to call it.
-var bootShares = map[rack.Stage]struct {
+// A mark is how much of a deploy is behind it when something begins, as people
+// feel it.
+type milestone struct {
+	step  string     // of the workflow
+	stage rack.Stage // of the machine, while the step waits for it
 	share float64
-	text  string
-}{
-	rack.StageOff: {0.12, "powers on"}, rack.StagePOST: {0.15, "POST"}, rack.StageDHCP: {0.28, "network boot"},
-	rack.StageKernel: {0.38, "ramdisk starts"}, rack.StageAgent: {0.46, "agent runs"},
+	text  string // "": the step's name
 }
 
-// deployShare is how far a deploy is, and what goes on. It is all done when the
-// machine has booted its disk and told who it is.
-func deployShare(state string, run *store.Run, st rack.Status) (share float64, doing string) {
+// milestones are in the order in which a deploy passes them.
+var milestones = []milestone{
+	{step: "validate", share: 0.01},
+	{step: "store-configdrive", share: 0.02},
+	{step: "power-off", share: 0.03},
+	{step: "attach-provisioning-net", share: 0.04},
+	{step: "set-ramdisk-dhcp", share: 0.05},
+	{step: "set-boot-device-pxe", share: 0.06},
+	{step: "cache-images", share: 0.07},
+	{step: "reboot", share: 0.08},
+	{step: "await-agent", share: 0.11},
+	{step: "await-agent", stage: rack.StageOff, share: 0.11, text: "powers on"},
+	{step: "await-agent", stage: rack.StagePOST, share: 0.13, text: "POST"},
+	{step: "await-agent", stage: rack.StageDHCP, share: 0.33, text: "network boot"},
+	{step: "await-agent", stage: rack.StageKernel, share: 0.40, text: "ramdisk starts"},
+	{step: "await-agent", stage: rack.StageAgent, share: 0.46, text: "agent runs"},
+	{step: "get-deploy-steps", share: 0.49},
+	{step: "write-image", share: 0.50},
+	{step: "install-bootloader", share: 0.60},
+	{step: "set-instance-dhcp", share: 0.61},
+	{step: "set-boot-device-disk", share: 0.62},
+	{step: "collect-logs", share: 0.63},
+	{step: "sync-disks", share: 0.64},
+	{step: "power-off-ramdisk", share: 0.65},
+	{step: "detach-provisioning-net", share: 0.68},
+	{step: "bind-tenant-net", share: 0.69},
+	{step: "power-on", share: 0.70},
+	{step: "mark-active", share: 0.73},
+}
+
+const diskShare = 0.74 // when the machine starts from its disk
+
+// deployShare is how far a deploy is, where its next milestone is, and what goes
+// on. It is all done when the machine has booted its disk and told who it is.
+func deployShare(state string, run *store.Run, st rack.Status) (share, next float64, doing string) {
 	switch {
 	case state == "active" && st.Stage == rack.StageRunning && st.Hostname != "":
-		return 1, st.Hostname + " is up"
+		return 1, 1, st.Hostname + " is up"
 	case state == "active":
-		return 0.9, "boots its disk"
+		return diskShare, 1, "boots its disk"
 	case run == nil:
-		return 0, ""
+		return 0, 0, ""
 	}
-	step := run.Step
-	share = deployShares[step]
-	switch {
-	case step == "await-agent":
-		if b, ok := bootShares[st.Stage]; ok {
-			return b.share, b.text
+	doing = strings.ReplaceAll(run.Step, "-", " ")
+	for i, m := range milestones {
+		if m.step != run.Step || m.stage != "" && m.stage != st.Stage {
+			continue
 		}
-	case step == "write-image" && run.Progress != nil && run.Progress.Total > 0:
-		share += (deployShares["install-bootloader"] - share) * min(1, float64(run.Progress.Done)/float64(run.Progress.Total))
+		share, next = m.share, diskShare
+		if m.text != "" {
+			doing = m.text
+		}
+		if i+1 < len(milestones) {
+			next = milestones[i+1].share
+		}
 	}
-	return share, strings.ReplaceAll(step, "-", " ")
+	if g := run.Progress; g != nil && g.Total > 0 {
+		share += (next - share) * min(1, float64(g.Done)/float64(g.Total))
+	}
+	return share, next, doing
+}
+
+// creep moves the share towards the next milestone while nothing is told of the
+// way there: fast at first, and never all of it.
+func (w *demoWatch) creep(name, doing string, share, next float64) float64 {
+	s := w.since[name]
+	if s.doing != doing {
+		s = stretch{doing, time.Now()}
+		w.since[name] = s
+	}
+	const pace = 2 * time.Second
+	return share + (next-share)*0.9*(1-math.Exp(-float64(time.Since(s.begun))/float64(pace)))
 }
 
 // ended counts the deploys that are over.
@@ -228,11 +277,11 @@ func phase(r demoRow) string {
 	switch {
 	case settled(r):
 		return r.Doing
-	case r.Share >= 0.72:
+	case r.Share >= 0.70:
 		return "boots its disk"
 	case r.Share >= 0.50:
 		return "writes the image"
-	case r.Share >= 0.12:
+	case r.Share >= 0.11:
 		return "boots the ramdisk"
 	}
 	return "powers on"

@@ -43,7 +43,7 @@ func serveCommand(types bmc.Types) *cli.Command {
 // simFlags are the flags of a rack in the appliance's process.
 func simFlags() []cli.Flag {
 	n := &cli.IntFlag{Name: "sim", Category: simCategory, Usage: "run `N` simulated machines, on the provisioning interface sim", DefaultText: "none"}
-	return append([]cli.Flag{n}, rackFlags("sim-", simCategory)...)
+	return append([]cli.Flag{n}, rackFlags("sim-", simCategory, usualPace)...)
 }
 
 func serve(c *cli.Context, types bmc.Types, cfg configs.Config) error {
@@ -72,7 +72,7 @@ func serve(c *cli.Context, types bmc.Types, cfg configs.Config) error {
 // network.
 func withRack(c *cli.Context, cfg *configs.Config) (o rack.Options, err error) {
 	if !c.IsSet("sim") {
-		for _, f := range rackFlags("sim-", simCategory) {
+		for _, f := range rackFlags("sim-", simCategory, usualPace) {
 			if name := f.Names()[0]; c.IsSet(name) {
 				return o, usagef("--%s is of the machines of --sim N", name)
 			}

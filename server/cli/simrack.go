@@ -29,14 +29,17 @@ const rackDir = "sim"
 
 const simCategory = "simulated machines"
 
+// usualPace lets a deploy take some twenty seconds.
+const usualPace = 0.05
+
 // rackFlags are the flags that say what simulated machines there are to be;
 // prefix stands before the names of those that would be unclear without.
-func rackFlags(prefix, category string) []cli.Flag {
+func rackFlags(prefix, category string, pace float64) []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: prefix + "profile", Category: category, Usage: "`PROFILE,...` of new machines, in turns (default: all of them)"},
 		&cli.Uint64Flag{Name: prefix + "seed", Category: category, Value: 1, Usage: "`NUMBER` that fixes everything random about new machines"},
 		&cli.StringFlag{Name: prefix + "bmc", Category: category, Value: "mixed", Usage: "`KIND` of their controllers: redfish, ipmi or mixed"},
-		&cli.Float64Flag{Name: prefix + "pace", Category: category, Value: 0.1, Usage: "how long waits last, as a `SHARE` of those of real machines"},
+		&cli.Float64Flag{Name: prefix + "pace", Category: category, Value: pace, Usage: "how long waits last, as a `SHARE` of those of real machines"},
 		&cli.StringFlag{Name: "quirk", Category: category, Usage: "`ID,...` of quirks of new machines; see bessemer sim quirks"},
 	}
 }

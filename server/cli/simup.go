@@ -34,7 +34,7 @@ func simUp() *cli.Command {
 			"The machines survive its death and its restarts. Without N the rack has those that it had,\n" +
 			"or 8. Ctrl-C ends it as a power cut does.",
 		UsageText: "bessemer sim up 20\nbessemer sim up 20 --bmc ipmi --quirk B-02 --detach\nbessemer sim up",
-		Flags: append(rackFlags("", ""),
+		Flags: append(rackFlags("", "", usualPace),
 			&cli.BoolFlag{Name: "no-enroll", Usage: "do not make nodes of them"},
 			&cli.BoolFlag{Name: "detach", Usage: "go on in the background; end it with bessemer sim down"},
 		),
