@@ -37,6 +37,8 @@ type Config struct {
 	Console   io.Writer        // what a screen would show; nil: nowhere
 	Pace      float64          // waits last so many times as long as with real machines; 0 = 1
 	Seed      uint64           // fixes transaction ids and the spread of waits
+
+	floor time.Duration // least patience, for tests with a server that never answers
 }
 
 // An Action is what the machine does after network boot.

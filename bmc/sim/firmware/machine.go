@@ -39,7 +39,12 @@ func (m *machine) paced(d time.Duration) time.Duration { return time.Duration(fl
 
 // patience is how long the machine waits for an answer: as paced, but never so
 // short that a busy appliance looks like a dead one.
-func (m *machine) patience(d, least time.Duration) time.Duration { return max(m.paced(d), least) }
+func (m *machine) patience(d, least time.Duration) time.Duration {
+	if m.floor > 0 {
+		least = m.floor
+	}
+	return max(m.paced(d), least)
+}
 
 // wait lets the machine stand still for d of a real machine's time.
 func (m *machine) wait(ctx context.Context, d time.Duration) error {

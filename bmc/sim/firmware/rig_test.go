@@ -49,8 +49,10 @@ type rig struct {
 	mu     sync.Mutex
 	nodes  map[string]pxe.Boot
 	asked  []pxe.Machine
-	paths  []string // of HTTP requests
-	spoil  func(packet []byte) []byte
+	paths  []string                          // of HTTP requests
+	spoil  func(packet, reply []byte) []byte // changes DHCP replies
+	files  map[string][]byte                 // served by TFTP
+	middle *middle                           // between machine and TFTP server
 	sums   [2]string
 	noTFTP bool
 }
@@ -75,25 +77,29 @@ func (r *rig) set(mac string, a pxe.Action) {
 
 func (r *rig) DHCP(ctx context.Context, packet []byte, port int) ([]byte, error) {
 	reply, err := r.dhcp.Deliver(ctx, packet, port)
-	if r.spoil != nil && reply != nil {
-		reply = r.spoil(reply)
+	if r.spoil != nil {
+		reply = r.spoil(packet, reply)
 	}
 	return reply, err
 }
 
 func (r *rig) TFTP() netip.AddrPort {
-	if r.noTFTP {
+	switch {
+	case r.noTFTP:
 		return netip.AddrPort{}
+	case r.middle != nil:
+		return r.middle.addr()
 	}
 	return r.tftp.Addr()
 }
 
 func (r *rig) Ramdisk() (kernel, initrd string) { return r.sums[0], r.sums[1] }
 
-// rigConfig is the DHCP server's; change, if not nil, alters it.
+// newRig starts the servers; change, if not nil, alters the configuration of
+// DHCP.
 func newRig(t testing.TB, change func(*dhcp.Config)) *rig {
 	t.Helper()
-	r := &rig{db: storetest.Open(t), rec: &storetest.Recorder{}, nodes: map[string]pxe.Boot{}, log: &safeBuffer{}}
+	r := &rig{db: storetest.Open(t), rec: &storetest.Recorder{}, nodes: map[string]pxe.Boot{}, log: &safeBuffer{}, files: ipxe.Builtin()}
 	err := r.db.Update(func(tx *store.Tx) error {
 		return store.Ports.Put(tx, &store.Port{UUID: "p", NodeUUID: "node-" + testMAC, Address: testMAC, PXEEnabled: true})
 	})
@@ -114,7 +120,7 @@ func newRig(t testing.TB, change func(*dhcp.Config)) *rig {
 		t.Fatal(err)
 	}
 	r.tftp = tftp.New(tftp.Config{
-		Address: netip.MustParseAddrPort("127.0.0.1:0"), AnyPort: true, Files: ipxe.Builtin(), Booter: r, Owner: r.dhcp.Owner, Recorder: r.rec, Log: zerolog.Nop(),
+		Address: netip.MustParseAddrPort("127.0.0.1:0"), AnyPort: true, Files: r.files, Booter: r, Owner: r.dhcp.Owner, Recorder: r.rec, Log: zerolog.Nop(),
 	})
 	if err := r.tftp.Open(); err != nil {
 		t.Fatal(err)
@@ -186,7 +192,7 @@ func (r *rig) config(t testing.TB, mode string, quirks ...flaw.ID) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Config{Wire: r, MAC: mac, UUID: testUUID, Mode: mode, Pace: testPace, Seed: 7, Flaws: flaw.NewSet(7, quirks...), Console: &safeBuffer{}}
+	return Config{Wire: r, MAC: mac, UUID: testUUID, Mode: mode, Pace: testPace, Seed: 7, Flaws: flaw.NewSet(7, quirks...), Console: &safeBuffer{}, floor: 100 * time.Millisecond}
 }
 
 // netboot boots and shows the console when that fails.

@@ -23,13 +23,15 @@ const (
 	opOACK  = 6
 
 	codeNotFound = 1
+	codeStranger = 5
 	codeOption   = 8
 )
 
 const (
 	blockDefault = 512
 	blockFrame   = 1468 // fits a frame
-	tftpTries    = 10
+	tftpTries    = 10   // of an acknowledgement
+	requestTries = 4
 	maxFile      = 64 << 20
 )
 
@@ -120,7 +122,8 @@ func (t *transfer) run(ctx context.Context, name string) error {
 		case progress:
 			tries = 0
 		default:
-			if tries++; tries == tftpTries {
+			tries++
+			if tries == tftpTries || !t.locked && tries == requestTries {
 				return fmt.Errorf("block %d: %w", t.next, errTimeout)
 			}
 		}
@@ -153,7 +156,11 @@ func (t *transfer) send(ctx context.Context) error {
 // receive waits for the packet that is next. No progress means that it did not
 // come in time.
 func (t *transfer) receive(ctx context.Context) (done, progress bool, err error) {
-	_ = t.conn.SetReadDeadline(time.Now().Add(t.m.patience(time.Second, 300*time.Millisecond)))
+	patience := t.m.patience(time.Second, 300*time.Millisecond)
+	if !t.locked { // a request that is repeated is a second transfer to the server
+		patience = t.m.patience(4*time.Second, 2*time.Second)
+	}
+	_ = t.conn.SetReadDeadline(time.Now().Add(patience))
 	if ctx.Err() != nil { // or its deadline would have been overwritten
 		return false, false, ctx.Err()
 	}
@@ -183,6 +190,7 @@ func (t *transfer) mine(n int, from netip.AddrPort) bool {
 	switch {
 	case t.locked:
 		if from != t.server {
+			t.refuse(from, codeStranger)
 			return false
 		}
 	case t.m.on("D-14") && from.Addr() != t.server.Addr():
@@ -240,10 +248,14 @@ func (t *transfer) data(p []byte, from netip.AddrPort) (done, took bool, err err
 
 // abort tells the server that the transfer ends, and returns why.
 func (t *transfer) abort(code int, why error) error {
+	t.refuse(t.server, code)
+	return why
+}
+
+func (t *transfer) refuse(to netip.AddrPort, code int) {
 	p := binary.BigEndian.AppendUint16(nil, opERROR)
 	p = binary.BigEndian.AppendUint16(p, uint16(code))
-	_, _ = t.conn.WriteToUDPAddrPort(append(p, "transfer ended\x00"...), t.server)
-	return why
+	_, _ = t.conn.WriteToUDPAddrPort(append(p, "transfer ended\x00"...), to)
 }
 
 func ack(block uint16) []byte {
