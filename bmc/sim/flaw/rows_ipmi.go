@@ -46,7 +46,7 @@ var ipmiRows = []Row{
 		Want: "deactivate it first", Status: Later, Note: "there is no serial console over IPMI yet",
 	},
 	{
-		ID: "I-11", Who: "many", Does: "the LAN channel is not 1, and 1 is invalid",
+		ID: "I-11", Who: "many", Does: "the LAN channel is not 1, and who names 1 gets no answer",
 		Want: "address the channel that the packet came by", Status: Flag,
 		Note: "the search for the controller's address from within the machine comes with inspection",
 	},

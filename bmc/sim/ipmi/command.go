@@ -107,6 +107,9 @@ func (s *Server) outside(ctx context.Context, message []byte) []byte {
 	if cmd, known := commands[[2]byte{r.netFn, r.cmd}]; !known || cmd.level != levelNone {
 		return nil
 	}
+	if len(r.data) > 0 && r.cmd != 0x37 && r.cmd != 0x39 && !s.isLAN(r.data[0]) && s.c.Flaws.On("I-11") {
+		return nil // it looks no further than at the channel
+	}
 	code, data := s.perform(call{ctx: ctx, data: r.data}, r)
 	return r.answer(code, data)
 }

@@ -1,7 +1,9 @@
 package ipmi_test
 
 import (
+	"flag"
 	"net"
+	"os"
 	"testing"
 
 	"bessemer/bmc"
@@ -10,6 +12,16 @@ import (
 	"bessemer/bmc/sim/flaw"
 	simipmi "bessemer/bmc/sim/ipmi"
 )
+
+// TestMain lets many tests run at once: they wait for packets, not for a
+// processor.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "32"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 const (
 	testUser     = "root"
