@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"bessemer/agent/disk"
@@ -214,7 +215,8 @@ func packedAs(p image.Packing) string {
 	return " in ." + string(p)
 }
 
-// write tries the image's URLs in turn, since a mirror may be broken or old.
+// write tries the image's URLs in turn, since a mirror may be broken or old. No
+// mirror has an image that fits a disk that is too small (K-18).
 func (w *imageWrite) write(ctx context.Context) (image.Result, error) {
 	var failed []error
 	for _, u := range w.info.URLs {
@@ -223,7 +225,7 @@ func (w *imageWrite) write(ctx context.Context) (image.Result, error) {
 			return res, nil
 		}
 		failed = append(failed, err)
-		if errors.Is(err, image.ErrTooSmall) || ctx.Err() != nil {
+		if errors.Is(err, image.ErrTooSmall) || errors.Is(err, syscall.ENOSPC) || ctx.Err() != nil {
 			break
 		}
 	}

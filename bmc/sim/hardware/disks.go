@@ -98,13 +98,10 @@ func (m *Machine) quirky() []device {
 	}
 	root := &all[0]
 	if on("K-01") {
-		root.Size -= 3 * 4096
+		root.Size += 3 * 4096
 	}
 	if on("K-03") {
 		root.Size = max(root.Size, size3TB)
-	}
-	if on("K-18") {
-		root.Size = mib
 	}
 	if on("K-17") {
 		twin := m.spare("/dev/sdt", "twin", root.Size)

@@ -8,6 +8,9 @@ import (
 	"bessemer/bmc/sim/flaw"
 )
 
+// lyingSize is how much a disk can hold that says that it is larger (K-18).
+const lyingSize = mib
+
 // fault is asked before each access to a disk.
 func (m *Machine) fault(op, name string, off, n int64) error {
 	broken := &fs.PathError{Op: op, Path: name, Err: syscall.EIO}
@@ -22,6 +25,9 @@ func (m *Machine) fault(op, name string, off, n int64) error {
 	}
 	if op != "write" && op != "zero" {
 		return nil
+	}
+	if op == "write" && off+n > lyingSize && m.c.Flaws.On("K-18") {
+		return &hw.Torn{Kept: lyingSize - off, Err: &fs.PathError{Op: op, Path: name, Err: syscall.ENOSPC}}
 	}
 	for _, kind := range []flaw.Kind{flaw.DiskError, flaw.PowerLoss} {
 		if kind == flaw.PowerLoss && m.c.OnPowerLoss == nil {
