@@ -99,13 +99,6 @@ func (j *journal) events() ([]Event, error) {
 	return parseEvents(b), nil
 }
 
-// starts is the number of the last start.
-func (j *journal) starts() uint64 {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.totals.Starts
-}
-
 // sums returns the totals.
 func (j *journal) sums() Totals {
 	j.mu.Lock()

@@ -40,6 +40,7 @@ type Machine struct {
 	timer    *time.Timer // of what happens next without anybody's doing: a change of power, a soft off
 	run      *run        // the start that is under way or over; nil without power
 	last     *run        // the one before: the next waits for its end
+	started  uint64      // number of the last start
 	seen     map[flaw.Kind]int
 	now      now
 }
@@ -83,7 +84,11 @@ func newMachine(r *Rack, index int, p hardware.Profile) (*Machine, error) {
 	m.bmc = newBoard(m)
 	var err error
 	m.journal, err = openJournal(filepath.Join(dir, journalFile), m.st.Totals)
-	return m, err
+	if err != nil {
+		return nil, err
+	}
+	m.started = m.journal.sums().Starts
+	return m, nil
 }
 
 // Name is the machine's name: sim-001.
@@ -181,7 +186,7 @@ func (m *Machine) noteFaults() {
 	defer m.mu.Unlock()
 	for _, k := range flaw.Kinds() {
 		if n := m.flaws.Hits(k); n > m.seen[k] {
-			m.note(Event{Kind: Fault, What: string(k), Count: n - m.seen[k], Start: m.starts()})
+			m.note(Event{Kind: Fault, What: string(k), Count: n - m.seen[k], Start: m.started})
 			if m.seen == nil {
 				m.seen = map[flaw.Kind]int{}
 			}
@@ -189,9 +194,6 @@ func (m *Machine) noteFaults() {
 		}
 	}
 }
-
-// starts is the number of the last start.
-func (m *Machine) starts() uint64 { return m.journal.starts() }
 
 // keep saves what survives without power.
 func (m *Machine) keep() {

@@ -47,7 +47,7 @@ func (m *Machine) Act(a bmc.PowerAction, by By) error {
 	if m.closed {
 		return fmt.Errorf("%s: the rack is closed", a)
 	}
-	m.note(Event{Kind: Power, By: by, What: string(a), Start: m.starts()})
+	m.note(Event{Kind: Power, By: by, What: string(a), Start: m.started})
 	switch a {
 	case bmc.On:
 		if !m.st.On {
@@ -88,7 +88,7 @@ func (m *Machine) change(on bool, d time.Duration) {
 			m.begin()
 			return
 		}
-		m.note(Event{Kind: Off, Start: m.starts()})
+		m.note(Event{Kind: Off, Start: m.started})
 	})
 }
 
@@ -174,7 +174,7 @@ func (m *Machine) resume() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.st.On {
-		m.note(Event{Kind: Power, By: ByCut, What: string(bmc.On), Start: m.starts()})
+		m.note(Event{Kind: Power, By: ByCut, What: string(bmc.On), Start: m.started})
 		m.turn(true, m.takes(m.profile.Power))
 	}
 }

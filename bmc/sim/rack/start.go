@@ -66,10 +66,10 @@ func (r *run) sleep(d time.Duration) bool {
 // begin starts the machine. The caller holds the lock.
 func (m *Machine) begin() {
 	ctx, cancel := context.WithCancel(context.Background()) // the machine's power ends it, and close does
-	r := &run{number: m.starts() + 1, ctx: ctx, cancel: cancel, ended: make(chan struct{}), before: m.last}
+	m.started++
+	r := &run{number: m.started, ctx: ctx, cancel: cancel, ended: make(chan struct{}), before: m.last}
 	m.run, m.last = r, nil
 	m.now = now{stage: StagePOST}
-	m.note(Event{Kind: Begin, Start: r.number, What: m.st.Next})
 	go m.live(r) // close waits for it
 }
 
@@ -82,6 +82,10 @@ func (m *Machine) live(r *run) {
 		<-r.before.ended
 		r.before = nil
 	}
+	if r.dead.Load() {
+		return
+	}
+	m.note(Event{Kind: Begin, Start: r.number, What: m.NextBootMode()})
 	m.console.trim()
 	if _, hit := m.flaws.Hit(flaw.NoPOST); hit {
 		m.noteFaults()
@@ -92,13 +96,16 @@ func (m *Machine) live(r *run) {
 		return
 	}
 	b, ok := m.takeBoot(r)
-	for ok {
+	for said := ""; ok; {
 		why := m.tryDevices(r, bootOrder(b.Device))
 		if why == "" {
 			return
 		}
-		m.reach(r, now{stage: StageNoBoot, why: "no bootable device: " + why})
-		m.note(Event{Kind: Hang, Start: r.number, Text: "no bootable device: " + why})
+		m.reach(r, now{stage: StageNoBoot, why: why})
+		if why != said {
+			m.note(Event{Kind: Hang, Start: r.number, Text: "no bootable device: " + why})
+			said = why
+		}
 		b.Device = "" // the override was for one try
 		ok = r.sleep(m.takes(timeRetry))
 	}

@@ -1,0 +1,147 @@
+package rack
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"bessemer/bmc"
+	"bessemer/bmc/sim"
+	"bessemer/pxe"
+	"bessemer/store"
+)
+
+// deaf is a network that nobody answers on.
+type deaf struct{}
+
+func (deaf) DHCP(context.Context, []byte, int) ([]byte, error) { return nil, nil }
+func (deaf) TFTP() netip.AddrPort                              { return netip.AddrPort{} }
+func (deaf) Ramdisk() (kernel, initrd string)                  { return "", "" }
+
+func TestPower(t *testing.T) {
+	t.Parallel()
+	m := newRack(t, nil, func(o *Options) { o.Wire = deaf{} }).Machines()[0]
+	for _, a := range []bmc.PowerAction{bmc.SoftOff, bmc.Reset, sim.Restart} {
+		if err := m.Power(t.Context(), a); !errors.Is(err, sim.ErrOff) {
+			t.Errorf("%s while off: %v", a, err)
+		}
+	}
+	if err := m.Power(t.Context(), "dance"); !errors.Is(err, bmc.ErrUnsupported) {
+		t.Errorf("an action that there is not: %v", err)
+	}
+	must(t, m.Power(t.Context(), bmc.ForceOff))
+	must(t, m.Power(t.Context(), bmc.On))
+	must(t, m.Power(t.Context(), bmc.On))
+	reach(t, m, StageNoBoot)
+	if s := m.PowerState(); s != store.PowerOn {
+		t.Errorf("a machine that finds nothing to boot is %q (B-20)", s)
+	}
+	must(t, m.Power(t.Context(), bmc.Reset))
+	if s := m.PowerState(); s != store.PowerOn {
+		t.Errorf("during a reset the machine is %q", s)
+	}
+	reach(t, m, StageNoBoot)
+	must(t, m.Power(t.Context(), bmc.SoftOff)) // firmware turns off at once
+	reach(t, m, StageOff)
+	s := m.Status()
+	if s.Totals.Starts != 2 || s.Totals.Power[ByBMC] != 5 || s.Totals.Hangs < 2 {
+		t.Errorf("totals %+v", s.Totals)
+	}
+}
+
+func TestBootSetting(t *testing.T) {
+	t.Parallel()
+	m := newRack(t, nil, func(o *Options) { o.Wire = deaf{} }).Machines()[0]
+	if err := m.SetBoot(bmc.Boot{Device: bmc.BIOSSetup}); !errors.Is(err, sim.ErrBootDevice) {
+		t.Errorf("boot device that there is not: %v", err)
+	}
+	if err := m.SetBootMode("coreboot"); !errors.Is(err, sim.ErrBootMode) {
+		t.Errorf("boot mode that there is not: %v", err)
+	}
+	must(t, m.SetBoot(bmc.Boot{Device: bmc.PXE, Mode: sim.BIOS, Persistent: true}))
+	if m.BootMode() != sim.UEFI || m.NextBootMode() != sim.BIOS {
+		t.Errorf("before the start: mode %s, next %s", m.BootMode(), m.NextBootMode())
+	}
+	must(t, m.Power(t.Context(), bmc.On))
+	s := reach(t, m, StageNoBoot)
+	if m.BootMode() != sim.BIOS || m.Boot().Device != bmc.PXE || !m.Boot().Persistent {
+		t.Errorf("after the start: mode %s, override %s", m.BootMode(), m.Boot())
+	}
+	if !strings.HasPrefix(s.Why, "pxe: ") || !strings.Contains(s.Why, "; disk: ") {
+		t.Errorf("tried %q, want the override first", s.Why)
+	}
+	must(t, m.SetBoot(bmc.Boot{}))
+	if m.Boot() != (bmc.Boot{}) || m.NextBootMode() != sim.BIOS {
+		t.Errorf("removed: %s, next mode %s", m.Boot(), m.NextBootMode())
+	}
+}
+
+// TestOverrideQuirk: what the controller makes of an override reaches the start
+// (B-01), and a long POST is one (B-22).
+func TestOverrideQuirk(t *testing.T) {
+	t.Parallel()
+	a := newAppliance(t)
+	m := newRack(t, a, nil).Machines()[0]
+	d := driver(t, m)
+	deploy(t, a, m, d)
+	a.set(pxe.Ramdisk)
+	m.Turn(true, "B-01")
+	must(t, m.SetBoot(bmc.Boot{Device: bmc.PXE}))
+	must(t, m.Power(t.Context(), bmc.Reset))
+	reach(t, m, StageRunning)
+	for m.Status().Totals.Homes != 2 {
+		reach(t, m, StageRunning)
+	}
+	must(t, m.SetBoot(bmc.Boot{Device: bmc.PXE}))
+	must(t, m.Power(t.Context(), bmc.Reset))
+	a.await()
+
+	m.Turn(true, "B-22")
+	m.Turn(false, "B-01")
+	if long := m.post(); long != m.takes(timeLongPOST) || m.flaws.On("B-01") {
+		t.Errorf("POST takes %v", long)
+	}
+}
+
+// TestSoftOff: a running system shuts down, the ramdisk too.
+func TestSoftOff(t *testing.T) {
+	t.Parallel()
+	a := newAppliance(t)
+	m := newRack(t, a, nil).Machines()[0]
+	d := driver(t, m)
+	deploy(t, a, m, d)
+	must(t, d.Power(t.Context(), bmc.SoftOff))
+	reach(t, m, StageOff)
+	a.set(pxe.Ramdisk)
+	start(t, m)
+	b := a.await()
+	must(t, m.Power(t.Context(), sim.Restart))
+	start(t, m) // it is on: nothing happens but the override
+	if second := a.await(); second.AgentVerifyCA == b.AgentVerifyCA {
+		t.Error("the agent outlived a restart")
+	}
+}
+
+// TestInBand: what the agent does to the machine's power happens, and is the
+// agent's doing.
+func TestInBand(t *testing.T) {
+	t.Parallel()
+	a := newAppliance(t)
+	m := newRack(t, a, nil).Machines()[0]
+	start(t, m)
+	b := a.await()
+	if _, err := a.command(b, "standby.run_image", nil); err != nil {
+		t.Logf("the answer did not arrive: %v", err)
+	}
+	b = a.await()
+	if _, err := a.command(b, "standby.power_off", nil); err != nil {
+		t.Logf("the answer did not arrive: %v", err)
+	}
+	reach(t, m, StageOff)
+	want := "power:on/bmc start:uefi boot:network agent:runs power:reset/agent start:uefi boot:network agent:runs power:force off/agent off:"
+	if got := shape(journalOf(t, m)); got != want {
+		t.Errorf("journal\n%s, want\n%s", got, want)
+	}
+}
