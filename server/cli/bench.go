@@ -107,7 +107,7 @@ func (b *benched) options(ctx context.Context) (o load.Options, err error) {
 	if err := addTinyImage(ctx, o.API); err != nil {
 		return o, err
 	}
-	o.Image = map[string]any{"image_source": demoImage}
+	o.Image = map[string]any{"image_source": tinyImage}
 	o.Provisioning, o.Memory = b.provisioning, b.memory
 	o.Workers, o.Clean = b.c.Int("workers"), !b.c.Bool("no-clean")
 	o.Heartbeats, o.HeartbeatFor = b.c.Int("heartbeats"), 5*time.Second

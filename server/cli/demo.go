@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -23,7 +21,6 @@ import (
 	"bessemer/bmc"
 	"bessemer/bmc/sim/hardware"
 	"bessemer/bmc/sim/rack"
-	"bessemer/bmc/sim/tinyos"
 	"bessemer/configs"
 	"bessemer/server"
 	"bessemer/server/client"
@@ -32,7 +29,6 @@ import (
 const (
 	demoMachines    = 12
 	maxDemoMachines = 1000
-	demoImage       = "tinyos"
 	demoPace        = 0.03 // power and POST can be seen, and the whole is over in a quarter of a minute
 )
 
@@ -111,7 +107,11 @@ func runDemo(c *cli.Context, types bmc.Types, o rack.Options, n int) (err error)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dir.remove()) }()
+	defer func() {
+		if err = errors.Join(err, dir.remove()); err == nil && !c.Bool("exit") {
+			fmt.Fprintln(c.App.Writer, "The demo has ended; nothing of it is left.")
+		}
+	}()
 	log, last := demoLog(c)
 	s, err := server.Open(ctx, server.Options{Config: demoConfig(dir.path), Types: types, Version: Version(), Log: log})
 	if err != nil {
@@ -184,10 +184,10 @@ func (d *demo) show(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.addImage(ctx); err != nil {
+	if err := addTinyImage(ctx, d.cl); err != nil {
 		return err
 	}
-	d.display.say("%d machines enrolled and available after %s; deploying %d of them with the image %q", len(machines), tookText(time.Since(begun)), half(len(machines)), demoImage)
+	d.display.say("%d machines enrolled and available after %s; deploying %d of them with the image %q", len(machines), tookText(time.Since(begun)), half(len(machines)), tinyImage)
 	d.display.say("")
 	if err := d.deploy(ctx, machines[:half(len(machines))]); err != nil || d.exit {
 		return err
@@ -198,16 +198,6 @@ func (d *demo) show(ctx context.Context) error {
 }
 
 func half(n int) int { return (n + 1) / 2 }
-
-func (d *demo) addImage(ctx context.Context) error {
-	resp, err := d.cl.Do(ctx, http.MethodPut, "/api/v1/images/"+demoImage, "application/octet-stream", bytes.NewReader(tinyos.Image()))
-	if err != nil {
-		return fmt.Errorf("add the image %s: %w", demoImage, err)
-	}
-	defer resp.Body.Close()
-	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20))
-	return err
-}
 
 // deploy deploys machines and shows how far they are, until all are done.
 func (d *demo) deploy(ctx context.Context, machines []*rack.Machine) error {
@@ -231,7 +221,7 @@ func hostname(i int) string { return fmt.Sprintf("web-%d", i+1) }
 // start asks for one deploy, as any client does.
 func (d *demo) start(ctx context.Context, node, host string) error {
 	err := d.cl.Call(ctx, http.MethodPatch, nodePath(node), []map[string]any{
-		{"op": "add", "path": "/instance_info/image_source", "value": demoImage},
+		{"op": "add", "path": "/instance_info/image_source", "value": tinyImage},
 	}, nil)
 	if err == nil {
 		err = d.cl.Call(ctx, http.MethodPut, "/v1/nodes/"+url.PathEscape(node)+"/states/provision", map[string]any{

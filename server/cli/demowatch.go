@@ -268,7 +268,7 @@ func (w *demoWatch) show() {
 			continue
 		}
 		w.said[r.Name] = phase(r)
-		s.say("%9s  %s  %-13s  %s", tookText(time.Since(w.begun)), r.Name, r.State, phase(r))
+		s.say("%9s  %s  %-14s  %s", tookText(time.Since(w.begun)), r.Name, r.State, phase(r))
 	}
 }
 

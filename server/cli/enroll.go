@@ -52,6 +52,11 @@ type nodeNow struct {
 	Extra      map[string]any `json:"extra"`
 }
 
+// inOrder is up to how many machines are made nodes of one after another, so
+// that lists, which are in the order of making, have them in the order of their
+// names.
+const inOrder = 50
+
 // all enrolls machines. The error names some that could not be, and says how
 // many more there are.
 func (e enroller) all(ctx context.Context, machines []enrollment) error {
@@ -59,28 +64,49 @@ func (e enroller) all(ctx context.Context, machines []enrollment) error {
 	if err != nil {
 		return err
 	}
+	atOnce := enrollAtOnce
+	if len(machines) <= inOrder {
+		atOnce = 1
+	}
+	nodes := make([]*nodeNow, len(machines))
+	made := each(atOnce, machines, func(i int, m enrollment) (err error) {
+		nodes[i], err = e.node(ctx, m, known[m.Name])
+		return err
+	})
 	var mu sync.Mutex
-	var faults []error
 	done := 0
-	var group errgroup.Group
-	group.SetLimit(enrollAtOnce)
-	for _, m := range machines {
-		group.Go(func() error {
-			err := e.one(ctx, m, known[m.Name])
+	came := each(enrollAtOnce, machines, func(i int, _ enrollment) error {
+		if nodes[i] == nil {
+			return nil // told already
+		}
+		err := e.arrive(ctx, nodes[i])
+		if err == nil && e.seen != nil {
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil {
-				faults = append(faults, fmt.Errorf("enroll %s: %w", m.Name, err))
-				return nil
-			}
-			if done++; e.seen != nil {
-				e.seen(done, len(machines))
+			done++
+			e.seen(done, len(machines))
+		}
+		return err
+	})
+	return few(append(made, came...))
+}
+
+// each does something with all machines, so many at once, and returns what went
+// wrong.
+func each(atOnce int, machines []enrollment, do func(int, enrollment) error) (faults []error) {
+	errs := make([]error, len(machines))
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for i, m := range machines {
+		group.Go(func() error {
+			if err := do(i, m); err != nil {
+				errs[i] = fmt.Errorf("enroll %s: %w", m.Name, err)
 			}
 			return nil
 		})
 	}
-	_ = group.Wait() // errors are in faults
-	return few(faults)
+	_ = group.Wait() // errors are in errs
+	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
 // few joins the first errors of many.
@@ -115,16 +141,16 @@ func (e enroller) known(ctx context.Context) (map[string]*nodeNow, error) {
 	return nodes, nil
 }
 
-// one brings a machine's node to where it is available, from wherever it is.
-func (e enroller) one(ctx context.Context, m enrollment, n *nodeNow) error {
-	var err error
+// node finds or makes a machine's node.
+func (e enroller) node(ctx context.Context, m enrollment, n *nodeNow) (*nodeNow, error) {
 	if n == nil {
-		if n, err = e.create(ctx, m); err != nil {
-			return err
-		}
-	} else if err := e.readdress(ctx, m, n); err != nil {
-		return err
+		return e.create(ctx, m)
 	}
+	return n, e.readdress(ctx, m, n)
+}
+
+// arrive brings a node to where it is available, from wherever it is.
+func (e enroller) arrive(ctx context.Context, n *nodeNow) error {
 	asked := map[string]bool{}
 	for {
 		verb := nextVerb(n)

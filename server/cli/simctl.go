@@ -114,7 +114,7 @@ func doingOf(s rack.Status) string {
 	case s.Hostname != "":
 		return string(s.Stage) + " " + s.Hostname
 	case s.Why != "":
-		return string(s.Stage) + ": " + clip(s.Why, clipped)
+		return string(s.Stage) + ": " + clip(strings.TrimPrefix(s.Why, "no bootable device: "), clipped)
 	}
 	return string(s.Stage)
 }

@@ -85,7 +85,7 @@ func addRack(s *server.Server, o rack.Options, n int, log zerolog.Logger) (*rack
 	s.Add("rack", rackComponent(r, control, o.Log))
 	s.Add("enrollment", func(ctx context.Context) error {
 		begun := time.Now()
-		switch err := enrollRack(ctx, cl, r, nil); {
+		switch err := errors.Join(enrollRack(ctx, cl, r, nil), addTinyImage(ctx, cl)); {
 		case ctx.Err() != nil:
 		case err != nil:
 			o.Log.Error().Err(err).Msg("not all simulated machines could be enrolled")

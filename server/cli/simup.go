@@ -110,7 +110,7 @@ func enrollFrom(ctx context.Context, c *cli.Context, r *rack.Rack, s *display) e
 		return err
 	}
 	begun := time.Now()
-	err = enrollRack(ctx, cl, r, func(done, total int) { s.over("enrolling … %d of %d", done, total) })
+	err = errors.Join(addTinyImage(ctx, cl), enrollRack(ctx, cl, r, func(done, total int) { s.over("enrolling … %d of %d", done, total) }))
 	if err == nil {
 		s.say("enrolled and available after %s", took(time.Since(begun)))
 	}
