@@ -36,7 +36,11 @@ func openJournal(path string, totals Totals) (*journal, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read journal: %w", err)
 	}
-	j.size = int64(len(b))
+	if j.size = int64(len(b)); j.size > 0 && b[j.size-1] != '\n' {
+		if err := j.write([]byte("\n")); err != nil { // a kill has left half a line
+			return nil, err
+		}
+	}
 	for _, e := range parseEvents(b) {
 		if e.Seq > j.totals.Events {
 			j.totals.add(e)
@@ -61,11 +65,16 @@ func (j *journal) add(e Event) error {
 			return err
 		}
 	}
+	return j.write(append(b, '\n'))
+}
+
+// write appends to the file.
+func (j *journal) write(b []byte) error {
 	f, err := os.OpenFile(j.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("write journal: %w", err)
 	}
-	n, err := f.Write(append(b, '\n'))
+	n, err := f.Write(b)
 	j.size += int64(n)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("write journal: %w", err)
