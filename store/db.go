@@ -33,11 +33,12 @@ type DB struct {
 	cache *cache
 	lock  *os.File
 
-	writer   sync.Mutex // held while a transaction writes
-	reserved uint64     // message numbers up to this one may have been given out; guarded by writer
-	closed   bool       // guarded by writer
+	writer   sync.Mutex    // held while a transaction writes
+	reserved uint64        // message numbers up to this one may have been given out; guarded by writer
+	closed   bool          // guarded by writer
+	leading  chan struct{} // holds one while a Batch call leads the others
 	queueMu  sync.Mutex
-	queue    []*call // Batch calls that wait for writer
+	queue    []*call // Batch calls that wait for a leader
 	feed     feed
 
 	mu      sync.Mutex // guards what follows
@@ -112,8 +113,10 @@ func newDB(space space, seal *sealer) *DB {
 		feed:  newFeed(uint64(time.Now().UnixMicro())),
 		watch: map[chan struct{}]struct{}{},
 		wake:  make(chan struct{}, 1),
-		quit:  make(chan struct{}),
-		done:  make(chan struct{}),
+
+		leading: make(chan struct{}, 1),
+		quit:    make(chan struct{}),
+		done:    make(chan struct{}),
 	}
 }
 

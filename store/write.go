@@ -20,7 +20,7 @@ func (db *DB) Update(fn func(*Tx) error) error {
 // disk, carries the writes of all that have asked meanwhile. fn runs once,
 // perhaps on another caller's goroutine; what it wrote is undone if it fails.
 func (db *DB) Batch(fn func(*Tx) error) error {
-	c := &call{fn: fn}
+	c := &call{fn: fn, ended: make(chan struct{})}
 	db.queueMu.Lock()
 	db.queue = append(db.queue, c)
 	db.queueMu.Unlock()
@@ -34,7 +34,8 @@ func (db *DB) Batch(fn func(*Tx) error) error {
 // A call is one caller of Batch.
 type call struct {
 	fn       func(*Tx) error
-	done     bool // guarded by DB.writer, as what follows
+	ended    chan struct{} // closed when done, after what follows was set
+	done     bool          // of use to who leads
 	err      error
 	panicked any
 }
@@ -42,9 +43,16 @@ type call struct {
 // maxBatch is how many calls share a transaction.
 const maxBatch = 1000
 
-// lead waits for its turn to write. Whoever comes first after a commit takes
-// along all that wait; the others find their work done.
+// lead waits for its work to be done, or for its turn to lead. Whoever comes
+// first after a commit takes along all that wait; these need not come to the
+// writer's lock at all.
 func (db *DB) lead(c *call) {
+	select {
+	case <-c.ended:
+		return
+	case db.leading <- struct{}{}:
+	}
+	defer func() { <-db.leading }()
 	db.writer.Lock()
 	defer db.writer.Unlock()
 	for !c.done {
@@ -89,6 +97,7 @@ func (db *DB) runCalls(calls []*call) {
 			c.err = err
 		}
 		c.done = true
+		close(c.ended)
 	}
 }
 

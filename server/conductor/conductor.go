@@ -138,6 +138,19 @@ func (c *Conductor) refresh(node string) (gone bool) {
 	return gone
 }
 
+// follow is refresh for who has just saved a node with its run, and knows both.
+func (c *Conductor) follow(n *store.Node, r *store.Run, version uint64) {
+	if n.Run != 0 && n.Run != r.ID || !c.index.follow(n, r, version) {
+		c.refresh(n.UUID)
+		return
+	}
+	step := ""
+	if n.Run != 0 {
+		step = r.Step
+	}
+	c.places(n.UUID, step)
+}
+
 // temp returns the directory for short-lived files, which may hold secrets.
 func (c *Conductor) temp() string { return filepath.Join(c.config.Dir, "tmp") }
 

@@ -5,6 +5,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"bessemer/pxe"
@@ -12,10 +13,11 @@ import (
 )
 
 // An index answers from memory what the boot servers ask for each packet. It
-// follows the store: every save of the conductor and every NodeChanged
+// follows the store: what the conductor saves it is told, and every NodeChanged
 // reloads one node.
 type index struct {
-	reloading sync.Mutex // over read and change, so that the newest read is what stays
+	reloading sync.Mutex    // over read and change, so that the newest read is what stays
+	version   atomic.Uint64 // counts what the conductor saves, in the order of the transactions
 
 	mu     sync.RWMutex
 	byMAC  map[string]string // node by MAC
@@ -36,6 +38,46 @@ type bootNode struct {
 
 	boot  *store.RamdiskBoot
 	image string // the stored image that the run writes, "" for none
+
+	version uint64 // of what this is from
+}
+
+// next numbers what a transaction saves. It is called inside of it, so that
+// numbers are in the order of the transactions.
+func (x *index) next() uint64 { return x.version.Add(1) }
+
+// follow takes up what a transaction has saved of a node's run. It is false
+// for a node that is not known yet.
+func (x *index) follow(n *store.Node, r *store.Run, version uint64) bool {
+	b := &bootNode{uuid: n.UUID, state: n.ProvisionState, version: version}
+	if n.Run != 0 {
+		b.of(r)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	old := x.nodes[n.UUID]
+	if old == nil || old.version > version {
+		return old != nil
+	}
+	if old.boot != nil {
+		delete(x.tokens, old.boot.Token)
+	}
+	b.macs = old.macs
+	x.nodes[n.UUID] = b
+	if b.boot != nil {
+		x.tokens[b.boot.Token] = n.UUID
+	}
+	return true
+}
+
+// of takes over what a run says.
+func (b *bootNode) of(r *store.Run) {
+	b.run, b.trace, b.workflow, b.step = r.ID, r.Trace, r.Workflow, r.Step
+	if r.Ramdisk != nil {
+		boot := *r.Ramdisk // the run goes on changing
+		b.boot = &boot
+	}
+	b.image, _ = r.Data["image"].(string)
 }
 
 // A sighting is the last that was heard of a machine.
@@ -77,16 +119,33 @@ func (x *index) load(db *store.DB) error {
 func (x *index) reload(db *store.DB, uuid string) (gone bool, err error) {
 	x.reloading.Lock()
 	defer x.reloading.Unlock()
-	b, err := readBootNode(db, uuid)
-	if err != nil {
-		return false, err
+	for {
+		version := x.version.Load()
+		b, err := readBootNode(db, uuid)
+		if err != nil {
+			return false, err
+		}
+		if b != nil {
+			b.version = version
+		}
+		if x.replace(uuid, b) {
+			return b == nil, nil
+		}
 	}
+}
+
+// replace takes up what was read of a node, nil for one that has gone. It is
+// false when something newer was saved meanwhile.
+func (x *index) replace(uuid string, b *bootNode) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if old := x.nodes[uuid]; old != nil && b != nil && old.version > b.version {
+		return false
+	}
 	x.remove(uuid)
 	if b == nil {
 		delete(x.seen, uuid)
-		return true, nil
+		return true
 	}
 	x.nodes[uuid] = b
 	for _, mac := range b.macs {
@@ -95,7 +154,7 @@ func (x *index) reload(db *store.DB, uuid string) (gone bool, err error) {
 	if b.boot != nil {
 		x.tokens[b.boot.Token] = uuid
 	}
-	return false, nil
+	return true
 }
 
 func (x *index) remove(uuid string) {
@@ -138,8 +197,7 @@ func readBootNode(db *store.DB, uuid string) (b *bootNode, err error) {
 		if err != nil {
 			return err
 		}
-		b.run, b.trace, b.workflow, b.step, b.boot = r.ID, r.Trace, r.Workflow, r.Step, r.Ramdisk
-		b.image, _ = r.Data["image"].(string)
+		b.of(r)
 		return nil
 	})
 	return b, err

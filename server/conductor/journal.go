@@ -86,6 +86,8 @@ func (c *Conductor) save(ctx context.Context, t *Task, change func(*store.Run)) 
 // It returns the node's state.
 func (c *Conductor) commit(ctx context.Context, t *Task, then func(*store.Tx, *store.Node) error) (to store.ProvisionState, err error) {
 	var from store.ProvisionState
+	var saved *store.Node
+	var version uint64
 	err = c.db.Batch(func(tx *store.Tx) error {
 		n, err := t.fresh(tx)
 		if err != nil {
@@ -101,14 +103,15 @@ func (c *Conductor) commit(ctx context.Context, t *Task, then func(*store.Tx, *s
 			}
 		}
 		to, n.UpdatedAt = n.ProvisionState, time.Now()
-		return errors.Join(store.Runs.Put(tx, t.Run), store.Nodes.Put(tx, n))
+		saved, version = n, c.index.next()
+		return errors.Join(store.Runs.Replace(tx, t.stored(), t.Run), store.Nodes.Put(tx, n))
 	})
 	if err != nil {
 		return "", err
 	}
-	t.was, t.changes, t.writes = journalOf(t.Run), nil, nil
+	t.was, t.rev, t.changes, t.writes = t.Run.Outcome, t.rev+1, nil, nil
 	c.stateChanged(ctx, t.Node.UUID, from, to)
-	c.refresh(t.Node.UUID)
+	c.follow(saved, t.Run, version)
 	return to, nil
 }
 
@@ -122,14 +125,21 @@ func (t *Task) fresh(tx *store.Tx) (*store.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := store.Runs.Get(tx, store.RunKey(t.Run.ID))
+	rev, err := store.Runs.Rev(tx, store.RunKey(t.Run.ID))
 	if err != nil {
 		return nil, err
 	}
-	if n.Run != t.Run.ID || journalOf(r) != t.was {
+	if n.Run != t.Run.ID || rev != t.rev {
 		return nil, errStale
 	}
 	return n, nil
+}
+
+// stored is the run as it is in the store, as far as its indexes look at it.
+func (t *Task) stored() *store.Run {
+	r := *t.Run
+	r.Outcome = t.was
+	return &r
 }
 
 func (t *Task) apply(tx *store.Tx, n *store.Node) error {

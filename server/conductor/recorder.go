@@ -37,7 +37,7 @@ func (r *IntentRecorder) Record(ctx context.Context, m store.Message) uint64 {
 var onlyReads = map[string]bool{
 	store.LabelPowerState: true, store.LabelReadBootDevice: true, store.LabelListBootDevices: true, store.LabelReadBootMode: true,
 	store.LabelVerifyBMC: true, store.LabelReadInventory: true, store.LabelReadSensors: true, store.LabelCheckController: true,
-	store.LabelOpenSession: true, store.LabelCloseSession: true,
+	store.LabelCheckAgent: true, store.LabelOpenSession: true, store.LabelCloseSession: true,
 	store.LabelCommandStatus: true, store.LabelIsDeployDone: true, store.LabelIsCleanDone: true,
 	store.LabelGetDeploySteps: true, store.LabelGetCleanSteps: true, store.LabelGetPartitions: true, store.LabelCollectLogs: true,
 }

@@ -93,6 +93,9 @@ func (c *Conductor) load(node string) (*Task, error) {
 		if t.Run, err = store.Runs.Get(tx, store.RunKey(n.Run)); err != nil {
 			return err
 		}
+		if t.rev, err = store.Runs.Rev(tx, store.RunKey(n.Run)); err != nil {
+			return err
+		}
 		t.Node = n
 		for p, err := range store.Ports.Where(tx, "node_uuid", node) {
 			if err != nil {
@@ -105,7 +108,7 @@ func (c *Conductor) load(node string) (*Task, error) {
 	if err != nil || t.Node == nil {
 		return nil, err
 	}
-	t.was = journalOf(t.Run)
+	t.was = t.Run.Outcome
 	if t.w = c.workflows[t.Run.Workflow]; t.w != nil {
 		t.step, t.tidying = t.w.step(t.Run.Step)
 	}

@@ -44,6 +44,8 @@ func (c *Conductor) startRun(ctx context.Context, ident string, w *Workflow, lab
 	check func(*store.Tx, *store.Node) error,
 ) (*store.Run, error) {
 	var r *store.Run
+	var saved *store.Node
+	var version uint64
 	var from, to store.ProvisionState
 	err := c.db.Batch(func(tx *store.Tx) error {
 		n, err := findNode(tx, ident)
@@ -57,7 +59,7 @@ func (c *Conductor) startRun(ctx context.Context, ident string, w *Workflow, lab
 		if r, err = c.start(tx, n, w, store.ScopeFrom(ctx).Trace, args); err != nil {
 			return err
 		}
-		to = n.ProvisionState
+		saved, version, to = n, c.index.next(), n.ProvisionState
 		if err := store.Nodes.Put(tx, n); err != nil {
 			return err
 		}
@@ -71,7 +73,7 @@ func (c *Conductor) startRun(ctx context.Context, ident string, w *Workflow, lab
 	}
 	c.log.Info().Str("node", r.Node).Uint64("run", r.ID).Str("workflow", w.Name).Msg("run begun")
 	c.stateChanged(ctx, r.Node, from, to)
-	c.refresh(r.Node)
+	c.follow(saved, r, version)
 	c.queue.add(r.Node)
 	return r, nil
 }

@@ -22,19 +22,11 @@ type Task struct {
 	step    *Step
 	live    *liveStep
 	tidying bool
-	was     journal
+	was     store.Outcome // of the run as it is stored
+	rev     uint64        // the same
 	changes []func(*store.Node)
 	writes  []func(*store.Tx) error
 }
-
-// A journal is what of a run must not have changed when a step is saved.
-type journal struct {
-	step    string
-	ending  store.Outcome
-	outcome store.Outcome
-}
-
-func journalOf(r *store.Run) journal { return journal{r.Step, r.Ending, r.Outcome} }
 
 // Change changes the node. The change is saved with the step.
 func (t *Task) Change(fn func(*store.Node)) {
