@@ -70,7 +70,7 @@ type talk struct {
 	client, server netip.AddrPort
 }
 
-const quiet4 = 2 * time.Second
+const quiet4 = time.Second
 
 func (c *talk) down() {
 	defer c.near.Close()

@@ -61,6 +61,10 @@ type transfer struct {
 	buf    []byte
 }
 
+func newTransfer(m *machine, server netip.AddrPort, options []tftpOption, sink io.Writer) *transfer {
+	return &transfer{m: m, server: server, asked: options, size: blockDefault, total: -1, next: 1, sum: sha256.New(), sink: sink, buf: make([]byte, maxFrame)}
+}
+
 // tftp fetches a file by TFTP from the appliance, with the given options, into
 // sink.
 func (m *machine) tftp(ctx context.Context, name string, options []tftpOption, sink io.Writer) (File, error) {
@@ -69,7 +73,7 @@ func (m *machine) tftp(ctx context.Context, name string, options []tftpOption, s
 	if !server.IsValid() {
 		return file, fmt.Errorf("fetch %s: the appliance has no TFTP server", file.URL)
 	}
-	t := &transfer{m: m, server: server, asked: options, size: blockDefault, total: -1, next: 1, sum: sha256.New(), sink: sink, buf: make([]byte, maxFrame)}
+	t := newTransfer(m, server, options, sink)
 	if err := m.connectable(ctx); err != nil {
 		return file, fmt.Errorf("fetch %s: %w", file.URL, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	pintftp "github.com/pin/tftp/v3"
@@ -184,6 +185,7 @@ func largeBlocks(t *testing.T, r *rig) netip.AddrPort {
 		return err
 	}, nil)
 	s.SetRetries(1)
+	s.SetTimeout(200 * time.Millisecond)
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(conn) }()
 	t.Cleanup(func() { s.Shutdown(); <-done })
