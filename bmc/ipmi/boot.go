@@ -116,14 +116,38 @@ func (d *driver) SetBoot(ctx context.Context, b bmc.Boot) error {
 	return nil
 }
 
-// setBoot writes the boot flags. All around them is courtesy, which some
-// controllers refuse; they then take the flags nevertheless (H12).
+// setBoot writes the boot flags. A controller may refuse a lasting device
+// (B-04); it is then set for the next boot, and again before each start.
 func (d *driver) setBoot(ctx context.Context, b bmc.Boot) error {
 	flags, err := d.flags(ctx, b)
 	if err != nil {
 		return err
 	}
-	kept := false
+	if d.once {
+		flags[0] &^= flagPersistent
+	}
+	kept, err := d.writeFlags(ctx, flags)
+	if err != nil && code(err) != 0 && flags[0]&flagPersistent != 0 {
+		flags[0] &^= flagPersistent
+		var again error
+		if kept, again = d.writeFlags(ctx, flags); again == nil {
+			d.once, err = true, nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if d.once && b.Persistent {
+		bmc.Note(ctx, fmt.Sprintf("the controller takes boot device %s for one boot only; it is set again before each start", b.Device))
+	}
+	d.boot, d.bootAt, d.kept = b, time.Now(), kept
+	return nil
+}
+
+// writeFlags writes boot flags. All around them is courtesy, which some
+// controllers refuse; they then take the flags nevertheless (H12). Kept says
+// that it took the order to keep them.
+func (d *driver) writeFlags(ctx context.Context, flags []byte) (kept bool, err error) {
 	for _, step := range []struct {
 		data []byte
 		must bool
@@ -139,14 +163,13 @@ func (d *driver) setBoot(ctx context.Context, b bmc.Boot) error {
 		}
 		_, err := d.run(ctx, cmdSetBoot, step.data...)
 		if err != nil && (step.must || code(err) == 0) {
-			return err
+			return kept, err
 		}
 		if step.data[0] == paramKeepValid {
 			kept = err == nil && !d.noKeep
 		}
 	}
-	d.boot, d.bootAt, d.kept = b, time.Now(), kept
-	return nil
+	return kept, nil
 }
 
 // keepValid keeps the flags beyond the 60 seconds after which a controller

@@ -73,7 +73,7 @@ func (d *driver) Power(ctx context.Context, a bmc.PowerAction) error {
 		if now, rerr := d.isOn(ctx); rerr == nil && a != bmc.Reset && now == (a == bmc.On) {
 			return nil
 		}
-		if starts && d.s.keepFlags && !d.noKeep {
+		if starts && code(err) == codeNotInState && d.s.keepFlags && !d.noKeep {
 			err = d.startUnkept(ctx, action, err)
 		}
 	}
@@ -107,11 +107,11 @@ func (d *driver) startUnkept(ctx context.Context, action byte, refused error) er
 }
 
 // remind sets the boot device again before the machine is started: a lasting
-// one if the node is said to need that, and any that the controller may have
-// forgotten meanwhile (I-03).
+// one if the node is said to need that or the controller takes it for one boot
+// only (B-04), and any that it may have forgotten meanwhile (I-03).
 func (d *driver) remind(ctx context.Context) error {
 	late := !d.kept && !d.bootAt.IsZero() && time.Since(d.bootAt) > d.s.timing.late
-	if d.boot.Device == "" || !late && !(d.s.forceBoot && d.boot.Persistent) {
+	if d.boot.Device == "" || !late && !((d.s.forceBoot || d.once) && d.boot.Persistent) {
 		return nil
 	}
 	return d.setBoot(ctx, d.boot)

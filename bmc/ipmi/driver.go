@@ -36,6 +36,7 @@ type driver struct {
 	boot   bmc.Boot  // what was set last, and is not yet used up
 	bootAt time.Time // when
 	kept   bool      // it took the order to keep that beyond 60 s
+	once   bool      // it takes a device for one boot only
 	noKeep bool      // it does not start the machine under that order
 }
 
@@ -94,7 +95,7 @@ func (d *driver) run(ctx context.Context, cmd command, data ...byte) ([]byte, er
 func (d *driver) patient(ctx context.Context, cmd command, data ...byte) ([]byte, error) {
 	pause, waited := d.s.timing.backOff/8, time.Duration(0)
 	for n := 1; ; n++ {
-		answer, err := d.once(ctx, cmd, data)
+		answer, err := d.exchange(ctx, cmd, data)
 		busy := code(err) == codeBusy || code(err) == codeTimeout
 		if !busy {
 			d.learn(waited)
@@ -127,9 +128,9 @@ func (d *driver) learn(waited time.Duration) {
 // maxPace is the longest time that is left between commands unasked.
 const maxPace = 5 * time.Second
 
-// once sends a command, not too soon after the last one (I-06), and tells of
+// exchange sends a command, not too soon after the last one (I-06), and tells of
 // the exchange.
-func (d *driver) once(ctx context.Context, cmd command, data []byte) ([]byte, error) {
+func (d *driver) exchange(ctx context.Context, cmd command, data []byte) ([]byte, error) {
 	if !sleep(ctx, max(d.s.interval, d.pace)-time.Since(d.used)) {
 		return nil, ctx.Err()
 	}

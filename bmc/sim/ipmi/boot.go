@@ -67,10 +67,11 @@ func (s *Server) setBootOption(c call) ([]byte, byte) {
 	return nil, 0
 }
 
-// setFlags takes boot flags over into the machine.
+// setFlags takes boot flags over into the machine. A controller may refuse a
+// lasting device (B-04).
 func (s *Server) setFlags(flags [5]byte) byte {
 	b, ok := s.meaning(flags)
-	if !ok {
+	if !ok || b.Persistent && s.c.Flaws.On("B-04") {
 		return codeField
 	}
 	if err := s.c.Machine.SetBoot(b); err != nil {

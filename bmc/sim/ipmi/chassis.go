@@ -53,16 +53,19 @@ var actions = map[byte]struct {
 }
 
 // chassisControl is Chassis Control. A controller may refuse to turn off what
-// is off (I-04), and to start the machine after it was told to keep the boot
-// flags (I-03).
+// is off (I-04) and whatever else is so already (B-09), and to start the
+// machine after it was told to keep the boot flags (I-03); and it may call a
+// start that it has made an error (B-20).
 func (s *Server) chassisControl(c call) ([]byte, byte) {
-	action, known := actions[c.data[0]&0x0f]
+	what := c.data[0] & 0x0f
+	action, known := actions[what]
 	on := s.c.Machine.PowerState() != store.PowerOff
 	switch {
 	case !known:
 		return nil, codeField
-	case c.data[0]&0x0f == powerCycle && !on,
-		c.data[0]&0x0f == powerDown && !on && s.c.Flaws.On("I-04"),
+	case what == powerCycle && !on,
+		what == powerDown && !on && (s.c.Flaws.On("I-04") || s.c.Flaws.On("B-09")),
+		what == powerUp && on && s.c.Flaws.On("B-09"),
 		action.starts && s.boot.keep && s.c.Flaws.On("I-03"):
 		return nil, codeState
 	}
@@ -80,5 +83,8 @@ func (s *Server) chassisControl(c call) ([]byte, byte) {
 	}
 	s.boot.acted = true
 	s.c.Log("OK", "%s asked for over IPMI", action.text)
+	if action.starts && s.c.Flaws.On("B-20") {
+		return nil, codeUnspecified
+	}
 	return nil, 0
 }

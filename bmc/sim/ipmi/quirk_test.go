@@ -66,6 +66,38 @@ var quirks = map[flaw.ID]struct {
 	}},
 }
 
+// TestBootQuirks turns those on that a controller has by either protocol.
+func TestBootQuirks(t *testing.T) {
+	disk := bmc.Boot{Device: bmc.Disk, Mode: sim.UEFI, Persistent: true}
+	for id, check := range map[flaw.ID]func(*testing.T, *rig, bmc.Driver){
+		"B-04": func(t *testing.T, r *rig, d bmc.Driver) {
+			must(t, d.SetBoot(t.Context(), disk))
+			for range 3 {
+				must(t, d.Power(t.Context(), bmc.Reset))
+			}
+			once := bmc.Boot{Device: bmc.Disk, Mode: sim.UEFI}
+			r.booted(t, once, once, once)
+		},
+		"B-09": func(t *testing.T, r *rig, d bmc.Driver) {
+			for _, a := range []bmc.PowerAction{bmc.ForceOff, bmc.On, bmc.On, bmc.ForceOff, bmc.ForceOff} {
+				must(t, d.Power(t.Context(), a))
+			}
+		},
+		"B-20": func(t *testing.T, r *rig, d bmc.Driver) {
+			must(t, d.SetBoot(t.Context(), disk))
+			must(t, d.Power(t.Context(), bmc.On))
+			r.booted(t, disk)
+		},
+	} {
+		t.Run(string(id), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, simipmi.Options{})
+			r.Flaws.Turn(true, id)
+			check(t, r, r.open(t))
+		})
+	}
+}
+
 // TestQuirks turns each flag on, once before the driver comes and once while
 // it has a session.
 func TestQuirks(t *testing.T) {

@@ -49,7 +49,6 @@ type session struct {
 // asks again under the same number, and a power cycle must not be done twice.
 type done struct {
 	at     time.Time
-	seq    byte
 	what   string
 	answer []byte
 }
