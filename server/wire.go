@@ -39,7 +39,7 @@ func (s *Server) conductorConfig(images *images.Store) conductor.Config {
 	if sync == 0 {
 		sync = -1 // never
 	}
-	return conductor.Config{
+	out := conductor.Config{
 		DB: s.db, BMC: s.pool, Types: s.Types, Images: images, Policy: s.policy(),
 		BaseURL: s.baseURL(), Hostname: c.Hostname, Dir: s.Config.Dir(), Log: s.part("conductor"),
 		Workers: c.Workers, MaxBoots: c.MaxBoots, MaxImageStreams: c.MaxImageStreams,
@@ -52,6 +52,10 @@ func (s *Server) conductorConfig(images *images.Store) conductor.Config {
 		Crash:            s.Crash,
 		AgentTransport:   s.Prove.Agent,
 	}
+	if s.Prove.Times != nil {
+		s.Prove.Times(&out.Timeouts)
+	}
+	return out
 }
 
 // A refresher is the conductor as the API sees it: what clients change reaches
@@ -68,7 +72,7 @@ func (r refresher) NodeChanged(node string) {
 	if r.dhcp == nil {
 		return
 	}
-	if err := r.dhcp.Refresh(); err != nil {
+	if err := r.dhcp.RefreshNode(node); err != nil {
 		r.log.Warn().Err(err).Msg("the DHCP server has not taken up a change yet")
 	}
 }

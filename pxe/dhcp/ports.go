@@ -3,6 +3,7 @@ package dhcp
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"bessemer/store"
@@ -19,18 +20,25 @@ type port struct {
 type ports struct {
 	db *store.DB
 
-	mu    sync.RWMutex
-	byMAC map[string]port
+	reading sync.Mutex // over read and change, so that the newest read is what stays
+
+	mu     sync.RWMutex
+	byMAC  map[string]port
+	byNode map[string][]string // MACs
 }
 
+// refresh reads all ports.
 func (p *ports) refresh() error {
-	m := map[string]port{}
+	p.reading.Lock()
+	defer p.reading.Unlock()
+	m, nodes := map[string]port{}, map[string][]string{}
 	err := p.db.View(func(tx *store.Tx) error {
 		for q, err := range store.Ports.All(tx) {
 			if err != nil {
 				return err
 			}
 			m[q.Address] = port{q.NodeUUID, q.PXEEnabled}
+			nodes[q.NodeUUID] = append(nodes[q.NodeUUID], q.Address)
 		}
 		return nil
 	})
@@ -38,9 +46,49 @@ func (p *ports) refresh() error {
 		return fmt.Errorf("read ports: %w", err)
 	}
 	p.mu.Lock()
-	p.byMAC = m
-	p.mu.Unlock()
+	defer p.mu.Unlock()
+	p.byMAC, p.byNode = m, nodes
 	return nil
+}
+
+// refreshNode reads the ports of one node, so that a change costs the same
+// however many nodes there are.
+func (p *ports) refreshNode(node string) error {
+	p.reading.Lock()
+	defer p.reading.Unlock()
+	var now []*store.Port
+	err := p.db.View(func(tx *store.Tx) error {
+		for q, err := range store.Ports.Where(tx, "node_uuid", node) {
+			if err != nil {
+				return err
+			}
+			now = append(now, q)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read ports of node %s: %w", node, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, mac := range p.byNode[node] {
+		if p.byMAC[mac].node == node {
+			delete(p.byMAC, mac)
+		}
+	}
+	delete(p.byNode, node)
+	for _, q := range now {
+		p.add(q.Address, port{node, q.PXEEnabled})
+	}
+	return nil
+}
+
+// add takes up a port. The caller holds mu.
+func (p *ports) add(mac string, q port) {
+	p.byMAC[mac] = q
+	if !slices.Contains(p.byNode[q.node], mac) {
+		p.byNode[q.node] = append(p.byNode[q.node], mac)
+	}
 }
 
 func (p *ports) get(mac string) (port, bool) {
@@ -71,7 +119,7 @@ func (p *ports) find(mac string) (port, bool, error) {
 		return port{}, false, fmt.Errorf("look up port %s: %w", mac, err)
 	}
 	p.mu.Lock()
-	p.byMAC[mac] = q
+	p.add(mac, q)
 	p.mu.Unlock()
 	return q, true, nil
 }

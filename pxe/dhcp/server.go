@@ -68,6 +68,9 @@ func New(cfg Config, db *store.DB, booter pxe.Booter, rec store.Recorder) (*Serv
 // server does it itself every 10 seconds.
 func (s *Server) Refresh() error { return s.ports.refresh() }
 
+// RefreshNode is Refresh for the ports of one node, by UUID.
+func (s *Server) RefreshNode(node string) error { return s.ports.refreshNode(node) }
+
 // Owner returns the MAC address of the machine that has ip now, as far as this
 // server knows. It is a [pxe.Owner].
 func (s *Server) Owner(ip netip.Addr) (net.HardwareAddr, bool) {
