@@ -126,7 +126,9 @@ func (s *Server) isClosed() bool {
 	return s.closed
 }
 
-// Close ends Serve and waits until it has returned. It may be called again.
+// Close ends Serve and waits until it has returned, and so until a command that
+// is being done is: its caller must hold no lock that the machine wants. It may
+// be called again.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
