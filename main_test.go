@@ -41,6 +41,8 @@ var updateScripts = flag.Bool("update", false, "rewrite what the scripts in test
 //	steady FILE             keep the last output without what differs each time
 //	post PATH BODY          send a request to the API as admin
 //	hung                    listen on $HUNG and never answer
+//	demo-url FILE           talk to the demo that has written FILE from now on
+//	empty DIR               there must be nothing in a directory
 func TestStories(t *testing.T) {
 	bin := t.TempDir()
 	build := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(bin, "bessemer"), ".")
@@ -69,6 +71,8 @@ func TestStories(t *testing.T) {
 			"steady":    steady,
 			"post":      post,
 			"hung":      hung,
+			"demo-url":  demoURL,
+			"empty":     nothingIn,
 		},
 	})
 }
@@ -139,7 +143,7 @@ func built(ts *testscript.TestScript, args []string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(bin, "bessemer"), args...)
 	cmd.Dir = ts.MkAbs(".")
 	for _, k := range []string{
-		"HOME", "TZ", "BESSEMER_URL", "BESSEMER_DATA_DIR", "BESSEMER_RAMDISK_BUILD", "BESSEMER_CONDUCTOR_HOSTNAME",
+		"HOME", "TMPDIR", "TZ", "BESSEMER_URL", "BESSEMER_DATA_DIR", "BESSEMER_RAMDISK_BUILD", "BESSEMER_CONDUCTOR_HOSTNAME",
 	} {
 		if v := ts.Getenv(k); v != "" {
 			cmd.Env = append(cmd.Env, k+"="+v)
@@ -298,6 +302,22 @@ func hung(ts *testscript.TestScript, _ bool, _ []string) {
 		<-done
 	})
 	ts.Setenv("HUNG", l.Addr().String())
+}
+
+func demoURL(ts *testscript.TestScript, _ bool, args []string) {
+	m := regexp.MustCompile(`(?m)^API (http://\S+),`).FindStringSubmatch(ts.ReadFile(args[0]))
+	if m == nil {
+		ts.Fatalf("%s names no URL:\n%s", args[0], ts.ReadFile(args[0]))
+	}
+	ts.Setenv("BESSEMER_URL", m[1])
+}
+
+func nothingIn(ts *testscript.TestScript, _ bool, args []string) {
+	left, err := os.ReadDir(ts.MkAbs(args[0]))
+	ts.Check(err)
+	for _, e := range left {
+		ts.Fatalf("%s is left in %s", e.Name(), args[0])
+	}
 }
 
 func freePort() (int, error) {

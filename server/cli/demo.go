@@ -55,21 +55,11 @@ func demoCommand(types bmc.Types) *cli.Command {
 				return err
 			}
 			if len(o.Profiles) == 0 {
-				o.Profiles = demoProfiles()
+				o.Profiles = profileNames(func(p hardware.Profile) bool { return p.POST > 0 }) // those that one can buy
 			}
 			return runDemo(c, types, o, n)
 		},
 	}
-}
-
-// demoProfiles are those of machines that one can buy.
-func demoProfiles() (names []string) {
-	for _, p := range hardware.Profiles() {
-		if p.POST > 0 {
-			names = append(names, p.Name)
-		}
-	}
-	return names
 }
 
 // machineCount reads the argument N.

@@ -47,7 +47,7 @@ func simFlags() []cli.Flag {
 }
 
 func serve(c *cli.Context, types bmc.Types, cfg configs.Config) error {
-	o, err := withRack(c, &cfg)
+	o, err := simOptions(c)
 	if err != nil {
 		return err
 	}
@@ -68,9 +68,14 @@ func serve(c *cli.Context, types bmc.Types, cfg configs.Config) error {
 	return s.Run(c.Context)
 }
 
-// withRack reads the flags of simulated machines, which want the simulated
+// canSimulate tells whether the provisioning interface may be the simulated
 // network.
-func withRack(c *cli.Context, cfg *configs.Config) (o rack.Options, err error) {
+func canSimulate(c configs.Config) bool {
+	return c.Provisioning.Interface == "" || c.Provisioning.Interface == configs.Simulated
+}
+
+// simOptions reads the flags of simulated machines.
+func simOptions(c *cli.Context) (o rack.Options, err error) {
 	if !c.IsSet("sim") {
 		for _, f := range rackFlags("sim-", simCategory, usualPace) {
 			if name := f.Names()[0]; c.IsSet(name) {
@@ -81,15 +86,6 @@ func withRack(c *cli.Context, cfg *configs.Config) (o rack.Options, err error) {
 	}
 	if n := c.Int("sim"); n < 1 || n > maxRack {
 		return o, usagef("--sim %d: it is a number of machines from 1 to %d", n, maxRack)
-	}
-	switch cfg.Provisioning.Interface {
-	case "", configs.Simulated:
-		cfg.Provisioning.Interface = configs.Simulated
-	default:
-		return o, usagef("--sim: simulated machines are on the provisioning interface sim, and %s is set", cfg.Provisioning.Interface)
-	}
-	if err := cfg.Validate(); err != nil {
-		return o, usagef("configuration:\n  %s", strings.ReplaceAll(err.Error(), "\n", "\n  "))
 	}
 	return rackOptions(c, "sim-")
 }
@@ -114,6 +110,12 @@ func loadConfig(c *cli.Context) (configs.Config, error) {
 		if c.IsSet(s.Flag()) {
 			flags[s.Flag()] = c.String(s.Flag())
 		}
+	}
+	if c.IsSet("sim") {
+		if asked, _ := configs.Load(configFile(c), os.Environ(), flags); !canSimulate(asked) {
+			return asked, usagef("--sim: simulated machines are on the provisioning interface sim, and %s is set", asked.Provisioning.Interface)
+		}
+		flags["provisioning-interface"] = configs.Simulated
 	}
 	cfg, err := configs.Load(configFile(c), os.Environ(), flags)
 	if err != nil {

@@ -27,11 +27,11 @@ func simCommand() *cli.Command {
 		Description: "A simulated rack runs in the appliance's process (bessemer serve --sim N) or beside one that\n" +
 			"runs with --provisioning-interface sim (bessemer sim up N), and then survives its death.",
 		Subcommands: []*cli.Command{
-			simUp(), simDown(), simStatus(), simInject(), simHeal(), simQuirk(), simJournal(), simQuirks(), simFaults(),
+			simUp(), simDown(), simStatus(), simInject(), simHeal(), simQuirk(), simJournal(), simProfiles(), simQuirks(), simFaults(),
 		},
 	}
 	for _, s := range c.Subcommands {
-		if s.Name != "quirks" && s.Name != "faults" {
+		if s.Name != "quirks" && s.Name != "faults" && s.Name != "profiles" {
 			s.Flags = append(s.Flags, dataDirFlag())
 		}
 	}

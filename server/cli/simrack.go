@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"bessemer/bmc/sim/flaw"
+	"bessemer/bmc/sim/hardware"
 	"bessemer/bmc/sim/rack"
 	"bessemer/configs"
 	"bessemer/server"
@@ -63,7 +65,23 @@ func rackOptions(c *cli.Context, prefix string) (o rack.Options, err error) {
 			o.Profiles = append(o.Profiles, p)
 		}
 	}
+	known := profileNames(func(hardware.Profile) bool { return true })
+	for _, p := range o.Profiles {
+		if !slices.Contains(known, p) {
+			return o, usagef("--%sprofile %s: there are %s", prefix, p, strings.Join(known, ", "))
+		}
+	}
 	return o, nil
+}
+
+// profileNames are those of the profiles that are wanted.
+func profileNames(wanted func(hardware.Profile) bool) (names []string) {
+	for _, p := range hardware.Profiles() {
+		if wanted(p) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // addRack opens a rack in the appliance's own process, as a component of it
