@@ -11,6 +11,7 @@ import (
 
 // Our driver passes its suite against our controller, whatever they speak.
 func TestDriver(t *testing.T) {
+	t.Parallel()
 	kg := "000102030405060708090a0b0c0d0e0f10111213"
 	key := make([]byte, 20)
 	for i := range key {

@@ -17,6 +17,7 @@ import (
 
 // TestFaults injects faults while the driver has a session.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	bad := map[string]func(error) bool{
 		"bmc-500":                 func(err error) bool { return strings.Contains(err.Error(), "0xff") },
 		"bmc-503":                 func(err error) bool { return strings.Contains(err.Error(), "0xc0, busy") },

@@ -68,6 +68,7 @@ var quirks = map[flaw.ID]struct {
 
 // TestBootQuirks turns those on that a controller has by either protocol.
 func TestBootQuirks(t *testing.T) {
+	t.Parallel()
 	disk := bmc.Boot{Device: bmc.Disk, Mode: sim.UEFI, Persistent: true}
 	for id, check := range map[flaw.ID]func(*testing.T, *rig, bmc.Driver){
 		"B-04": func(t *testing.T, r *rig, d bmc.Driver) {
@@ -101,6 +102,7 @@ func TestBootQuirks(t *testing.T) {
 // TestQuirks turns each flag on, once before the driver comes and once while
 // it has a session.
 func TestQuirks(t *testing.T) {
+	t.Parallel()
 	for _, row := range flaw.Rows() {
 		if !strings.HasPrefix(string(row.ID), "I-") || row.Status != flaw.Flag {
 			continue
