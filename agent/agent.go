@@ -129,19 +129,25 @@ func Run(ctx context.Context, c Config, m hw.Machine) error {
 	return err
 }
 
-// serve runs the two halves of the agent; when one ends, both do.
+// serve runs the two halves of the agent; when one ends, both do. While the
+// agent waits, this goroutine is one of the two: a simulated rack has thousands.
 func serve(ctx context.Context, c Config, m hw.Machine, api *api, node *node, id *identity, ln *listener, con *console) error {
 	g, ctx := errgroup.WithContext(ctx)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	beat := newHeart(c, api, node, id)
 	x := newExecutor(ctx, c, m, node, beat, con)
-	defer x.client.CloseIdleConnections()
 	beat.locked = x.locked
 	g.Go(func() error { return beat.run(ctx) })
 	g.Go(func() error {
-		return serveHTTP(ctx, ln.Listener, id, newHandler(x, node.token, c.Version, id.url), x.locked)
+		return serveHTTP(ctx, x.serving, ln.Listener, id, newHandler(x, node.token, c.Version, id.url))
 	})
-	g.Go(func() error { return x.run(ctx) })
-	if err := g.Wait(); err != nil {
+	err := x.run(ctx)
+	stop()
+	if first := g.Wait(); !errors.Is(err, errEnded) {
+		err = first
+	}
+	if err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
 	return nil

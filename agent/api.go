@@ -60,7 +60,7 @@ func newAPI(c Config) (*api, error) {
 				TLSClientConfig:       t,
 				TLSHandshakeTimeout:   10 * time.Second,
 				ResponseHeaderTimeout: 30 * time.Second,
-				IdleConnTimeout:       90 * time.Second,
+				IdleConnTimeout:       5 * time.Second, // heartbeats are rarer than that, or at once
 			},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},

@@ -125,5 +125,6 @@ func (x *executor) lockdown(context.Context, params, *job) (map[string]any, erro
 	x.con.say("locked down: no more commands are taken")
 	x.machine.Sync()
 	x.lock.Do(func() { close(x.locked) })
+	x.hush()
 	return nil, nil
 }

@@ -40,9 +40,12 @@ type executor struct {
 
 	ended  chan struct{} // closed when the machine was ended
 	locked chan struct{} // closed by system.lockdown
-	once   sync.Once
-	lock   sync.Once
-	wg     sync.WaitGroup
+	// serving ends with ctx, and when hush is called by system.lockdown.
+	serving context.Context
+	hush    context.CancelFunc
+	once    sync.Once
+	lock    sync.Once
+	wg      sync.WaitGroup
 
 	mu      sync.Mutex
 	node    nodeInfo // as last heard
@@ -58,12 +61,14 @@ func newExecutor(ctx context.Context, c Config, m hw.Machine, n *node, beat *hea
 		client: c.Policy.Client(), formats: n.formats,
 		ended: make(chan struct{}), locked: make(chan struct{}),
 	}
+	x.serving, x.hush = context.WithCancel(ctx)
 	x.table = x.commandTable()
 	return x
 }
 
 // run waits for the end of the agent, and then for the commands.
 func (x *executor) run(ctx context.Context) error {
+	defer x.hush()
 	defer x.wg.Wait()
 	select {
 	case <-x.ended:
@@ -98,6 +103,7 @@ func (x *executor) execute(ctx context.Context, r wire.CommandRequest, wait bool
 	x.con.say("%s started", r.Name)
 	x.wg.Go(func() {
 		x.perform(x.ctx, j, cmd, p)
+		x.client.CloseIdleConnections() // the next download is of another command, if there is one
 		x.report(r.Name, j.snapshot())
 		x.beat.now()
 	})

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"bessemer/agent/wire"
@@ -30,15 +31,27 @@ type handler struct {
 }
 
 func newHandler(x *executor, token, version, url string) http.Handler {
-	h := &handler{x, token, version, url, time.Now()}
+	return &handler{x, token, version, url, time.Now()}
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	routes().ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), handlerKey{}, h)))
+}
+
+// handlerKey is the context's key of the handler that a request came to.
+type handlerKey struct{}
+
+// routes are the same for all agents of a process: a simulated rack has many.
+var routes = sync.OnceValue(func() http.Handler {
 	m := http.NewServeMux()
-	m.HandleFunc("GET /{$}", h.root)
+	m.HandleFunc("GET /{$}", on((*handler).root))
 	for _, slash := range []string{"", "/{$}"} {
-		m.HandleFunc("GET /v1"+slash, h.v1)
-		m.HandleFunc("GET /v1/status"+slash, h.status)
-		m.HandleFunc("GET /v1/commands"+slash, h.guarded(h.list))
-		m.HandleFunc("POST /v1/commands"+slash, h.guarded(h.execute))
-		m.HandleFunc("GET /v1/commands/{id}"+slash, h.guarded(h.one))
+		m.HandleFunc("GET /v1"+slash, on((*handler).v1))
+		m.HandleFunc("GET /v1/status"+slash, on((*handler).status))
+		m.HandleFunc("GET /v1/commands"+slash, guarded((*handler).list))
+		m.HandleFunc("POST /v1/commands"+slash, guarded((*handler).execute))
+		m.HandleFunc("GET /v1/commands/{id}"+slash, guarded((*handler).one))
 		for _, path := range []string{"/v1", "/v1/status", "/v1/commands", "/v1/commands/{id}"} {
 			m.HandleFunc(path+slash, func(w http.ResponseWriter, _ *http.Request) {
 				fault(w, http.StatusMethodNotAllowed, "405 Method Not Allowed: The method is not allowed for the requested URL.")
@@ -49,11 +62,26 @@ func newHandler(x *executor, token, version, url string) http.Handler {
 		fault(w, http.StatusNotFound, "404 Not Found: The requested URL was not found on the server.")
 	})
 	return m
+})
+
+// A method answers a request of one path.
+type method func(*handler, http.ResponseWriter, *http.Request)
+
+// on has a method answer.
+func on(do method) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		h, ok := r.Context().Value(handlerKey{}).(*handler)
+		if !ok {
+			fault(w, http.StatusInternalServerError, "the request came to no agent")
+			return
+		}
+		do(h, w, r)
+	}
 }
 
-// serveHTTP serves until ctx ends or the agent is locked down; answers on their
-// way get half a second.
-func serveHTTP(ctx context.Context, ln net.Listener, id *identity, h http.Handler, locked <-chan struct{}) error {
+// serveHTTP serves until ctx ends or the agent is locked down, which ends
+// serving; answers on their way get half a second.
+func serveHTTP(ctx, serving context.Context, ln net.Listener, id *identity, h http.Handler) error {
 	if id.cert != nil {
 		ln = tls.NewListener(ln, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*id.cert}})
 	}
@@ -62,26 +90,26 @@ func serveHTTP(ctx context.Context, ln net.Listener, id *identity, h http.Handle
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
 		ErrorLog: log.New(io.Discard, "", 0), // of handshakes that fail: anyone can cause those
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- s.Serve(ln) }()
-	select {
-	case err := <-failed:
+	ended := make(chan struct{})
+	stop := context.AfterFunc(serving, func() {
+		defer close(ended)
+		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), 500*time.Millisecond)
+		defer cancel()
+		if s.Shutdown(bye) != nil {
+			s.Close()
+		}
+	})
+	err := s.Serve(ln)
+	if stop() {
 		return fmt.Errorf("serve commands: %w", err)
-	case <-ctx.Done():
-	case <-locked:
 	}
-	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), 500*time.Millisecond)
-	defer cancel()
-	if s.Shutdown(bye) != nil {
-		s.Close()
-	}
-	<-failed
+	<-ended
 	return ctx.Err()
 }
 
 // guarded asks for the token before anything else is looked at.
-func (h *handler) guarded(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func guarded(do method) http.HandlerFunc {
+	return on(func(h *handler, w http.ResponseWriter, r *http.Request) {
 		got := r.Header.Get("X-Agent-Token")
 		if got == "" {
 			got = r.URL.Query().Get("agent_token")
@@ -90,8 +118,8 @@ func (h *handler) guarded(next http.HandlerFunc) http.HandlerFunc {
 			fault(w, http.StatusUnauthorized, "401 Unauthorized: Token invalid.")
 			return
 		}
-		next(w, r)
-	}
+		do(h, w, r)
+	})
 }
 
 func (h *handler) list(w http.ResponseWriter, _ *http.Request) {

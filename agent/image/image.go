@@ -76,7 +76,7 @@ func Write(ctx context.Context, src Source, dst hw.Disk, o Options) (Result, err
 		return Result{}, err
 	}
 	defer f.Close()
-	in := startIntake(ctx, f, o.Checksum.hash())
+	in := startIntake(ctx, f, f.Size(), o.Checksum.hash())
 	defer in.wait()
 	defer cancel(errStopped) // before the wait, so that a blocked read ends
 	w := &writing{o: o, file: f, in: in, dst: dst, canvas: newCanvas(dst), meter: newMeter(f.Size(), in), cancel: cancel}
@@ -95,6 +95,7 @@ type writing struct {
 	dst    hw.Disk
 	canvas *canvas
 	meter  *meter
+	piece  int                     // bytes that are painted at once
 	cancel context.CancelCauseFunc // stops reading the file
 	res    Result
 }

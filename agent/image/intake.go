@@ -9,23 +9,36 @@ import (
 	"sync/atomic"
 )
 
+// A file is read in chunkCount chunks of chunkSize bytes; a small file in
+// smaller ones, so that many machines that are written at once share a memory.
 const (
 	chunkSize  = 512 << 10
+	chunkLeast = 64 << 10
 	chunkCount = 8
 )
+
+// partOf is the size of parts that suits something of a size: a whole number of
+// least, at most most.
+func partOf(size, least, most int64) int {
+	if size < 0 {
+		return int(most)
+	}
+	return int(min(most, max(1, size/(2*chunkCount)/least)*least))
+}
 
 // intake reads a file once. A goroutine reads ahead; another one hashes every
 // byte beside; Read hands the bytes to the caller. So the network, the hash and
 // unpacking use a core each.
 type intake struct {
-	ctx  context.Context
-	src  io.Reader
-	hash hash.Hash
-	free chan *chunk
-	out  chan *chunk // to Read
-	sums chan *chunk // to the hash
-	wg   sync.WaitGroup
-	read atomic.Int64 // bytes of the file that have arrived
+	ctx   context.Context
+	src   io.Reader
+	hash  hash.Hash
+	chunk int // bytes
+	free  chan *chunk
+	out   chan *chunk // to Read
+	sums  chan *chunk // to the hash
+	wg    sync.WaitGroup
+	read  atomic.Int64 // bytes of the file that have arrived
 
 	cur *chunk // what Read is in the middle of
 	pos int
@@ -39,9 +52,9 @@ type chunk struct {
 	refs atomic.Int32
 }
 
-func startIntake(ctx context.Context, src io.Reader, h hash.Hash) *intake {
+func startIntake(ctx context.Context, src io.Reader, size int64, h hash.Hash) *intake {
 	i := &intake{
-		ctx: ctx, src: src, hash: h,
+		ctx: ctx, src: src, hash: h, chunk: partOf(size, chunkLeast, chunkSize),
 		free: make(chan *chunk, chunkCount), out: make(chan *chunk, chunkCount), sums: make(chan *chunk, chunkCount),
 	}
 	for range chunkCount {
@@ -65,7 +78,7 @@ func (i *intake) fill() {
 			return
 		}
 		if c.buf == nil {
-			c.buf = make([]byte, chunkSize)
+			c.buf = make([]byte, i.chunk)
 		}
 		c.n, i.err = readFull(i.src, c.buf)
 		if c.n == 0 {

@@ -8,6 +8,7 @@ import (
 
 const (
 	pieceSize  = 1 << 20
+	pieceLeast = 128 << 10
 	pieceCount = 4
 )
 
@@ -27,6 +28,7 @@ func (w *writing) raw(ctx context.Context, un *unpacked) error {
 		return w.tooSmall(size, "")
 	}
 	w.meter.begin("write image", w.canvas, size)
+	w.piece = partOf(size, pieceLeast, pieceSize)
 	if err := w.canvas.begin(); err != nil {
 		return err
 	}
@@ -72,7 +74,7 @@ func (w *writing) slice(ctx context.Context, r io.Reader, free <-chan *piece, fu
 			return size, context.Cause(ctx)
 		}
 		if p.buf == nil {
-			p.buf = make([]byte, pieceSize)
+			p.buf = make([]byte, w.piece)
 		}
 		p.n, err = readFull(r, p.buf)
 		if size += int64(p.n); size > w.dst.Size() {

@@ -51,6 +51,14 @@ func (r *run) connect(off func()) {
 	}
 }
 
+// release lets go of what the goroutine of a start needed.
+func (r *run) release() {
+	r.cancel()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.off = nil
+}
+
 // sleep waits; it reports whether the machine still has power.
 func (r *run) sleep(d time.Duration) bool {
 	t := time.NewTimer(d)
@@ -76,7 +84,7 @@ func (m *Machine) begin() {
 // live is a start from power-on to a running system, or to where it hangs.
 func (m *Machine) live(r *run) {
 	defer close(r.ended)
-	defer r.cancel()
+	defer r.release()
 	defer m.survive(r)
 	if r.before != nil {
 		<-r.before.ended
