@@ -3,6 +3,7 @@ module bessemer
 go 1.26.0
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/bougou/go-ipmi v0.9.1
 	github.com/canonical/go-efilib v1.8.0
 	github.com/coredhcp/coredhcp v0.0.0-20260217182248-a0841cb3038f

@@ -56,6 +56,7 @@ type File struct {
 	io.ReadSeekCloser
 	Size     int64
 	Modified time.Time
+	ETag     string // quoted, as in RFC 9110 8.8.3; "": Modified tells whether it is the same file
 	Node     string
 	Run      uint64
 	Trace    string

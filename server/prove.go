@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 
+	"bessemer/server/conductor"
 	"bessemer/store"
 )
 
@@ -11,6 +12,8 @@ import (
 type Prove struct {
 	// Write decides what becomes of the store's write transactions.
 	Write store.Fault
+	// Times, if set, may shorten the conductor's times that are no settings.
+	Times func(*conductor.Timeouts)
 	// Agent is put around the transport of calls to agents, Machines around
 	// the handler of what machines ask for, API around that of clients.
 	Agent         func(http.RoundTripper) http.RoundTripper

@@ -114,6 +114,9 @@ func (h *handler) file(w http.ResponseWriter, r *http.Request) {
 	}
 	defer f.Close()
 	w.Header().Set("Cache-Control", "no-store")
+	if f.ETag != "" {
+		w.Header().Set("ETag", f.ETag)
+	}
 	ctx := store.WithScope(r.Context(), store.Scope{Trace: f.Trace, Node: f.Node, Run: f.Run})
 	h.serve(w, r, f, h.record(ctx, arrow{node: f.Node, label: label, to: store.HTTPStore, path: pxe.PathFile + "{token}/" + name}, r))
 }

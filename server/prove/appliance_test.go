@@ -201,6 +201,11 @@ func (a *appliance) begin() {
 	<-p.ready
 }
 
+// await waits until the appliance answers again.
+func (a *appliance) await() {
+	a.until(http.MethodGet, "/healthz", nil, answer.ok)
+}
+
 // stop ends the process in good order.
 func (a *appliance) stop() {
 	a.mu.Lock()

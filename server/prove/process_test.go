@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
@@ -23,6 +25,7 @@ import (
 	"bessemer/bmc/redfish"
 	"bessemer/configs"
 	"bessemer/server"
+	"bessemer/server/conductor"
 	"bessemer/store"
 )
 
@@ -35,6 +38,9 @@ type order struct {
 	// Die is the point, "workflow/step point", at which the process kills
 	// itself; "every" is each point at which none has died yet.
 	Die []string
+	// Share is the percentage of points that "every" means, by the hash of
+	// their name and Seed; 0: all.
+	Share, Seed uint64
 	// Points is the file to which each point is added that the process comes
 	// by; those at which it dies are kept in Points + ".dead".
 	Points string
@@ -120,7 +126,9 @@ func (o *order) limit() error {
 }
 
 func (o *order) prove() server.Prove {
-	p := server.Prove{}
+	p := server.Prove{Times: func(t *conductor.Timeouts) {
+		t.Claim, t.Backoff, t.StoreRetry = 3*time.Second, 50*time.Millisecond, 50*time.Millisecond
+	}}
 	if o.Write > 0 {
 		p.Write = o.write
 	}
@@ -157,12 +165,19 @@ func (o *order) crash(where, point string) {
 	passed[at] = true
 	dead := linesOf(o.Points + ".dead")
 	for _, d := range o.Die {
-		if (d == "every" || d == at) && !dead[at] {
+		if (d == at || d == "every" && o.chosen(at)) && !dead[at] {
 			appendLine(o.Points+".dead", at)
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {} // the signal is on its way
 		}
 	}
+}
+
+// chosen says whether a point is in the share of points to die at.
+func (o *order) chosen(at string) bool {
+	h := fnv.New64a()
+	fmt.Fprint(h, o.Seed, at)
+	return o.Share == 0 || h.Sum64()%100 < o.Share
 }
 
 func appendLine(name, line string) {

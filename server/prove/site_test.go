@@ -1,0 +1,186 @@
+package prove
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"bessemer/bmc/sim"
+	"bessemer/bmc/sim/firmware"
+	"bessemer/bmc/sim/rack"
+	"bessemer/bmc/sim/tinyos"
+)
+
+// A site is an appliance that is killed, and a rack of simulated machines that
+// lives on in this process.
+type site struct {
+	*appliance
+	v      *verdict
+	rack   *rack.Rack
+	points string
+	// sum is the checksum of the image that is deployed, wrong one that it
+	// does not have.
+	sum, wrong string
+	image      *httptest.Server // has the image as well
+}
+
+// imageName is the image that the appliance keeps.
+const imageName = "tiny"
+
+// newSite starts an appliance and a rack beside it, and enrolls nothing.
+func newSite(v *verdict, machines int, profile string, pace float64, o order, settings ...string) *site {
+	t := v.t
+	t.Helper()
+	dir := shortDir(t)
+	s := &site{v: v, points: filepath.Join(dir, "points")}
+	o.Points, o.Seed = s.points, v.Seed
+	sum := sha256.Sum256(tinyos.Image())
+	s.image = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"tiny"`)
+		http.ServeContent(w, r, "", time.Time{}, newReader(tinyos.Image()))
+	}))
+	t.Cleanup(s.image.Close)
+	s.sum, s.wrong = hex.EncodeToString(sum[:]), hex.EncodeToString(make([]byte, 32))
+	_, port, err := net.SplitHostPort(freeAddr(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(dir, "data")
+	r, err := rack.New(rack.Options{
+		Dir: filepath.Join(dir, "rack"), Wire: firmware.NewRemote(filepath.Join(data, "wire.sock")), Seed: v.Seed, Machines: machines,
+		Profiles: []string{profile}, BMC: "mixed", Pace: pace, Log: zerolog.New(io.Discard), Version: "prove",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.rack = r
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Errorf("close rack: %v", err)
+		}
+	})
+	if err := r.Open(); err != nil {
+		t.Fatal(err)
+	}
+	s.appliance = newAppliance(t, data, o, append([]string{
+		"BESSEMER_PROVISIONING_INTERFACE=sim", "BESSEMER_PROVISIONING_PORT=" + port,
+		"BESSEMER_OUTGOING_ALLOW=127.0.0.1/32",
+		"BESSEMER_CONDUCTOR_BOOT_TIMEOUT=5s", "BESSEMER_CONDUCTOR_POWER_SYNC_INTERVAL=0s",
+	}, settings...)...)
+	return s
+}
+
+// shortDir is a directory whose path leaves room for that of a unix socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "prove")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// addImage has the appliance keep the image.
+func (s *site) addImage() {
+	s.t.Helper()
+	image := tinyos.Image()
+	s.until(http.MethodPut, "/api/v1/images/"+imageName, sized{newReader(image), int64(len(image))}, func(r answer) bool {
+		return r.ok() || r.status == http.StatusConflict
+	})
+}
+
+// enroll tells the appliance of a machine, whatever becomes of the requests.
+func (s *site) enroll(m *rack.Machine, more map[string]any) (uuid string) {
+	s.t.Helper()
+	e := m.Enrollment()
+	for k, v := range more {
+		e.Properties[k] = v
+	}
+	created := func(r answer) bool { return r.ok() || r.status == http.StatusConflict }
+	s.until(http.MethodPost, "/v1/nodes", map[string]any{
+		"name": e.Name, "driver": e.Driver, "driver_info": e.DriverInfo, "properties": e.Properties,
+	}, created)
+	uuid = s.node(e.Name).UUID
+	for _, mac := range e.MACs {
+		s.until(http.MethodPost, "/v1/ports", map[string]any{"node_uuid": uuid, "address": mac, "pxe_enabled": mac == e.MACs[0]}, created)
+	}
+	return uuid
+}
+
+// machineOf returns the machine that a node is.
+func (s *site) machineOf(n string) *rack.Machine {
+	m := s.rack.Machine(n)
+	if m == nil {
+		s.t.Fatalf("the rack has no machine %s", n)
+	}
+	return m
+}
+
+// instance says what is to be deployed; with the wrong checksum, from
+// elsewhere, since the appliance knows what it keeps.
+func (s *site) instance(sum string) map[string]any {
+	if sum == s.wrong {
+		return map[string]any{"image_source": s.image.URL + "/tiny.img", "image_checksum": sum}
+	}
+	return map[string]any{"image_source": imageName}
+}
+
+func (s *site) setInstance(node, sum string) {
+	s.t.Helper()
+	if r := s.until(http.MethodPatch, "/v1/nodes/"+node, set("/instance_info", s.instance(sum)), func(r answer) bool {
+		return r.ok() || r.status == http.StatusBadRequest
+	}); !r.ok() {
+		s.t.Fatalf("set instance_info of %s: %s", node, r)
+	}
+}
+
+// describe says what a machine is at, for errors.
+func describe(m *rack.Machine) string {
+	events, _ := m.Journal()
+	text := fmt.Sprintf("%+v", m.Status())
+	for _, e := range events[max(0, len(events)-25):] {
+		text += fmt.Sprintf("\n  %d %s start %d %s %s %s %s %s %d", e.Seq, e.Time.Format("05.000"), e.Start, e.Kind, e.By, e.What, e.Text, e.Disk, e.Bytes)
+	}
+	return text
+}
+
+// imageSize is how many bytes an image is, driveSize how many a config drive
+// and the repair of a partition table may take.
+var imageSize = int64(len(tinyos.Image()))
+
+const driveSize = 64 << 20
+
+// chosenDisk is the agent's name of the disk that begin chose.
+func chosenDisk(m *rack.Machine) string {
+	disks := m.Spec().Disks
+	if len(disks) == 1 {
+		return diskName(disks[0], 0)
+	}
+	return diskName(disks[1], 1)
+}
+
+// diskName is what a kernel calls the n-th disk of its kind.
+func diskName(d sim.Disk, n int) string {
+	switch d.Bus {
+	case sim.NVMe:
+		return fmt.Sprintf("/dev/nvme%dn1", n)
+	case sim.VirtioBlk:
+		return "/dev/vd" + string(rune('a'+n))
+	}
+	return "/dev/sd" + string(rune('a'+n))
+}
