@@ -45,7 +45,7 @@ const (
 )
 
 const (
-	maxTransfers = 512
+	maxTransfers = 2048 // a rack of machines that were turned on at once
 	maxStrangers = 128
 	maxPerSource = 16
 )

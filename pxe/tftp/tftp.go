@@ -40,7 +40,9 @@ const (
 	timeout   = time.Second
 	retries   = 3 // sends of one block; forged sources get no more (TM-06)
 
-	maxTransfers  = 256
+	// Machines that have leases are as many as the rack has, and a ROM that is
+	// told "busy" does not ask again.
+	maxTransfers  = 4096
 	maxStrangers  = 64
 	maxPerSource  = 8
 	shutdownGrace = 2 * time.Second
