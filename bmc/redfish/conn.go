@@ -28,6 +28,7 @@ type conn struct {
 	login     login
 	etags     int  // the form of If-Match that worked last
 	looked    bool // for a session that was left open
+	fragile   bool // connections that are used again break
 }
 
 func newConn(s settings) *conn {
@@ -74,6 +75,7 @@ func (c *conn) again(ctx context.Context, fn func() error) error {
 		if err == nil {
 			return nil
 		}
+		c.fragile = c.fragile || isDropped(err) && !errors.Is(err, syscall.ECONNREFUSED)
 		pause, ok := repeat(err, n, c.s.retryGap)
 		if !ok || time.Since(begun)+pause > c.s.retryFor || !sleep(ctx, pause) {
 			return err
@@ -87,6 +89,9 @@ func repeat(err error, n int, gap time.Duration) (time.Duration, bool) {
 	pause := gap << min(n-1, 4)
 	var e *statusError
 	if !errors.As(err, &e) {
+		if n == 1 {
+			pause = 0 // a connection that was kept too long
+		}
 		return pause, n < 3 && isDropped(err)
 	}
 	if e.retryAfter > 0 {
@@ -175,7 +180,7 @@ func (c *conn) once(ctx context.Context, auth http.Header, method, path string, 
 	if !strings.HasPrefix(path, "/") {
 		return &exchange{}, fmt.Errorf("%w: its link %q is no path", errForeign, path)
 	}
-	if method == http.MethodPost || method == http.MethodDelete { // not repeated by anyone: must not meet a dead connection
+	if c.fragile || method == http.MethodPost || method == http.MethodDelete { // not repeated by anyone: must not meet a dead connection
 		c.transport.base.CloseIdleConnections()
 	}
 	x := &exchange{auth: auth}

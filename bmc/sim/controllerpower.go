@@ -79,6 +79,7 @@ func (c *Controller) Heeds(b bmc.Boot) bmc.Boot {
 	c.Started()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.pulse.ran = true
 	path := c.pulse.path
 	none := bmc.Boot{Mode: b.Mode}
 	if c.pulse.lost {

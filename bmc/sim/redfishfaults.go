@@ -54,19 +54,24 @@ func (c *call) refusal(r *http.Request) error {
 	}
 	if _, hit := c.ctl.Flaws.Hit(flaw.BMC503); hit {
 		return &fault{
-			status: 503, message: "ServiceTemporarilyUnavailable", args: []string{"1"}, header: map[string]string{"Retry-After": "1"},
+			status: 503, message: "ServiceTemporarilyUnavailable", args: []string{"1"}, header: c.retryAfter(),
 			text: "The service is temporarily unavailable. Retry in 1 seconds.",
 		}
 	}
 	switch {
 	case c.on("R-12") && c.rf.unready():
-		return &fault{status: 503, message: "SYS518", text: "iDRAC is not ready. The operation cannot be done now.", header: map[string]string{"Retry-After": "1"}}
+		return &fault{status: 503, message: "SYS518", text: "iDRAC is not ready. The operation cannot be done now.", header: c.retryAfter()}
 	case c.on("R-08") && r.Header.Get("Accept-Encoding") == "identity":
 		return &fault{status: 406, message: "HeaderInvalid", text: "The encoding that is asked for is not supported."}
 	case c.on("R-05") && r.Method == http.MethodPost && r.Header.Get("If-Match") != "":
 		return mismatch()
 	}
 	return nil
+}
+
+// retryAfter asks for a pause of a second.
+func (c *call) retryAfter() map[string]string {
+	return map[string]string{"Retry-After": fmt.Sprint(int(c.ctl.lasts(time.Second).Seconds()))}
 }
 
 // drops reports whether the connection of a request ends because it was used
@@ -90,12 +95,12 @@ func (c *call) drops(r *http.Request) bool {
 }
 
 // unready reports whether the controller is busy with itself: at one request
-// of five.
+// of seven.
 func (rf *Redfish) unready() bool {
 	rf.mu.Lock()
 	defer rf.mu.Unlock()
 	rf.oddity.requests++
-	return rf.oddity.requests%5 == 0
+	return rf.oddity.requests%7 == 0
 }
 
 // unlocked counts logins, and reports whether the account is not locked.

@@ -118,7 +118,7 @@ func (c call) afterReset(name string) error {
 	if c.on("R-15") && !pause(c.Context(), c.ctl.lasts(90*time.Second)) {
 		panic(http.ErrAbortHandler)
 	}
-	if c.on("B-20") && name != "ForceOff" && name != "GracefulShutdown" {
+	if c.on("B-20") && strings.HasSuffix(name, "On") {
 		return &fault{status: 500, message: "GeneralError", text: "The system was not powered on: no bootable device."}
 	}
 	return nil

@@ -91,16 +91,15 @@ func (c *Controller) transition() (any, bool) {
 	on := c.Machine.PowerState() == store.PowerOn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	since := time.Since(c.pulse.changed)
-	phase := 4 * since / max(c.lasts(time.Second), 1)
+	since, all := time.Since(c.pulse.changed), c.lasts(time.Second)
+	if since >= all {
+		return nil, false
+	}
 	words := []any{"PoweringOff", "Paused", nil, "PoweringOff"}
 	if on {
 		words = []any{"PoweringOn", "Paused", nil, "PoweringOn"}
 	}
-	if int(phase) >= len(words) {
-		return nil, false
-	}
-	return words[phase], true
+	return words[time.Duration(len(words))*since/all], true
 }
 
 // progress is how far the machine's start has got, as far as that is known.
