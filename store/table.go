@@ -64,6 +64,37 @@ func (t *Table[T]) Get(tx *Tx, key string) (*T, error) {
 	return t.decode(tx, k, raw)
 }
 
+// Peek is Get for readers only: the record may be shared with others, and must
+// not be changed, nor anything that it refers to.
+func (t *Table[T]) Peek(tx *Tx, key string) (*T, error) {
+	k := t.recordKey(key)
+	raw := tx.tx.Get(k)
+	if raw == nil {
+		return nil, &KeyError{Table: t.name, Key: key, Err: ErrNotFound}
+	}
+	v, err := t.peek(tx, k, raw)
+	if err != nil {
+		return nil, &KeyError{Table: t.name, Key: key, Err: err}
+	}
+	return v, nil
+}
+
+// PeekAll yields all records in key order, as Peek does.
+func (t *Table[T]) PeekAll(tx *Tx) iter.Seq2[*T, error] {
+	prefix := t.recordKey("")
+	return func(yield func(*T, error) bool) {
+		for k, raw := range tx.tx.Scan(prefix, nil) {
+			v, err := t.peek(tx, k, raw)
+			if err != nil {
+				err = &KeyError{Table: t.name, Key: string(k[len(prefix):]), Err: err}
+			}
+			if !yield(v, err) {
+				return
+			}
+		}
+	}
+}
+
 // Has reports whether there is a record with the given key.
 func (t *Table[T]) Has(tx *Tx, key string) bool { return tx.tx.Get(t.recordKey(key)) != nil }
 
@@ -257,12 +288,11 @@ func (t *Table[T]) old(tx *Tx, key string) (*T, error) {
 	if raw == nil || len(t.indexes) == 0 {
 		return nil, nil
 	}
-	if body, err := checkSealed(k, raw); err == nil && t.copy != nil {
-		if v, ok := tx.db.cache.get(k, body).(*T); ok {
-			return v, nil
-		}
+	v, err := t.peek(tx, k, raw)
+	if err != nil {
+		return nil, &KeyError{Table: t.name, Key: key, Err: err}
 	}
-	return t.decode(tx, k, raw)
+	return v, nil
 }
 
 // decode returns the record sealed in raw.
@@ -275,6 +305,16 @@ func (t *Table[T]) decode(tx *Tx, k, raw []byte) (*T, error) {
 }
 
 func (t *Table[T]) decodeCached(tx *Tx, k, raw []byte) (*T, error) {
+	v, err := t.peek(tx, k, raw)
+	if err != nil || t.copy == nil {
+		return v, err
+	}
+	return t.copy(v), nil
+}
+
+// peek returns the record sealed in raw; that of a cached table is the cache's
+// own.
+func (t *Table[T]) peek(tx *Tx, k, raw []byte) (*T, error) {
 	if t.copy == nil {
 		return t.decodeAnew(tx, k, raw)
 	}
@@ -283,13 +323,13 @@ func (t *Table[T]) decodeCached(tx *Tx, k, raw []byte) (*T, error) {
 		return nil, err
 	}
 	if v, ok := tx.db.cache.get(k, body).(*T); ok {
-		return t.copy(v), nil
+		return v, nil
 	}
 	v, err := t.decodeAnew(tx, k, raw)
 	if err != nil {
 		return nil, err
 	}
-	tx.db.cache.put(k, body, t.copy(v))
+	tx.db.cache.put(k, body, v)
 	return v, nil
 }
 

@@ -88,6 +88,26 @@ func (db *DB) Position() uint64 {
 	return db.feed.next - 1
 }
 
+// ChangesSince returns the changes behind position after, up to the newest, and
+// the position to ask from next. It does not wait. What was written before it
+// was called is among them, or, when that is too much to be remembered, the
+// error is ErrBehind.
+func (db *DB) ChangesSince(after uint64) (changes []Change, upto uint64, err error) {
+	f := &db.feed
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return nil, after, ErrClosed
+	}
+	if after+1 < f.oldest || after >= f.next {
+		return nil, after, ErrBehind
+	}
+	for pos := after + 1; pos < f.next; pos++ {
+		changes = append(changes, f.ring[pos%feedSize])
+	}
+	return changes, f.next - 1, nil
+}
+
 // Watch yields the changes behind position after, in the order of their
 // commits, and waits for more until ctx ends. It ends with ErrBehind when
 // after is from before the last start, or when the caller was so slow that the

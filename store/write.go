@@ -36,6 +36,7 @@ type call struct {
 	fn       func(*Tx) error
 	ended    chan struct{} // closed when done, after what follows was set
 	done     bool          // of use to who leads
+	wrote    bool
 	err      error
 	panicked any
 }
@@ -85,7 +86,7 @@ func (db *DB) runCalls(calls []*call) {
 		wrote := false
 		for _, c := range calls {
 			c.run(tx)
-			wrote = wrote || c.err == nil && c.panicked == nil
+			wrote = wrote || c.wrote && c.err == nil && c.panicked == nil
 		}
 		if !wrote {
 			return errNothing
@@ -122,6 +123,7 @@ func (c *call) run(tx *Tx) {
 		}
 	}()
 	c.err = c.fn(tx)
+	c.wrote = len(log.log) > 0
 }
 
 // An undoLog remembers what the writes of one call replaced.

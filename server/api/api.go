@@ -52,6 +52,8 @@ type API struct {
 	started        time.Time
 	metrics        metrics
 	runs           runCounter
+	nodes          *catalog[store.Node]
+	ports          *catalog[store.Port]
 	followers      atomic.Int32 // open event streams
 	eventPatience  time.Duration
 }
@@ -63,6 +65,8 @@ func New(c Config) *API {
 		Config: c, db: c.DB, conductor: c.Conductor, rec: c.Recorder, log: c.Log,
 		publicEndpoint: strings.TrimRight(c.PublicEndpoint, "/"), started: time.Now(),
 		eventPatience: eventPatience,
+		nodes:         newCatalog(store.Nodes, nodes),
+		ports:         newCatalog(store.Ports, ports),
 	}
 	if a.rec == nil {
 		a.rec = c.DB

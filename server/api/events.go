@@ -15,6 +15,7 @@ const (
 	eventBatch    = 256
 	eventPatience = 10 * time.Second // for a client to take an event
 	beat          = 15 * time.Second // between signs of life
+	eventPause    = 50 * time.Millisecond
 )
 
 // streamEvents sends messages as they are recorded, as server-sent events
@@ -126,7 +127,23 @@ func (s *stream) follow(after uint64, read source) {
 				return
 			}
 		case <-more:
+			if !s.pause() {
+				return
+			}
 		}
+	}
+}
+
+// pause lets more messages come together, so that many streams do not each
+// read the store for each message; false when the client has gone.
+func (s *stream) pause() bool {
+	t := time.NewTimer(eventPause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-s.c.ctx.Done():
+		return false
 	}
 }
 

@@ -138,12 +138,15 @@ func (rs *resource[T]) cut(p page, all []*T, keep func(*T) bool) (one []*T, more
 		}
 		marker = all[i]
 	}
-	all = slices.DeleteFunc(all, func(v *T) bool {
-		return keep != nil && !keep(v) || marker != nil && order(v, marker) <= 0
-	})
-	slices.SortFunc(all, order)
-	n := min(len(all), p.limit)
-	return all[:n], n < len(all), nil
+	one = make([]*T, 0, len(all)) // all may be shared
+	for _, v := range all {
+		if (keep == nil || keep(v)) && (marker == nil || order(v, marker) > 0) {
+			one = append(one, v)
+		}
+	}
+	slices.SortFunc(one, order)
+	n := min(len(one), p.limit)
+	return one[:n], n < len(one), nil
 }
 
 // compare orders objects by the page's key and, where that does not decide,

@@ -122,7 +122,7 @@ func nodesPage(c *call, detailed bool) error {
 	if err != nil {
 		return err
 	}
-	all, err := collect(c, store.Nodes)
+	all, err := c.api.nodes.list(c.api.db)
 	if err != nil {
 		return err
 	}

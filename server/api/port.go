@@ -63,7 +63,7 @@ func (c *call) namedNode() (*store.Node, error) {
 // portsOf reads a node's ports, or all of them.
 func (c *call) portsOf(n *store.Node) (all []*store.Port, err error) {
 	if n == nil {
-		return collect(c, store.Ports)
+		return c.api.ports.list(c.api.db)
 	}
 	err = c.api.db.View(func(tx *store.Tx) (err error) {
 		all, err = gather(store.Ports.Where(tx, "node_uuid", n.UUID))

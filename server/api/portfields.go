@@ -79,7 +79,7 @@ func portsOfNode(c *call, ident string) (func(*store.Port) bool, error) {
 func portsOfShards(c *call, s string) (func(*store.Port) bool, error) {
 	shards := splitList(s)
 	in := map[string]bool{}
-	all, err := collect(c, store.Nodes)
+	all, err := c.api.nodes.list(c.api.db)
 	if err != nil {
 		return nil, err
 	}
