@@ -45,6 +45,7 @@ const (
 	maxTransfers  = 4096
 	maxStrangers  = 64
 	maxPerSource  = 8
+	receiveBuffer = 4 << 20
 	shutdownGrace = 2 * time.Second
 )
 
@@ -97,6 +98,7 @@ func (s *Server) Open() error {
 	case err != nil:
 		return fmt.Errorf("tftp: listen on %s: %w", s.cfg.Address, err)
 	}
+	_ = conn.SetReadBuffer(receiveBuffer) // as much as is allowed: requests come in bursts
 	s.conn = conn
 	return nil
 }
