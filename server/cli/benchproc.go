@@ -116,7 +116,7 @@ func (b *benched) tail() string {
 	if err != nil {
 		return err.Error()
 	}
-	return lastOf(printable(string(raw)))
+	return printable(lastOf(string(raw)))
 }
 
 // memory is the appliance's resident memory and its peak, in bytes.

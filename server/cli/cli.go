@@ -82,7 +82,7 @@ func newApp(types bmc.Types, out, errOut io.Writer) *cli.App {
 
 func commands(types bmc.Types) []*cli.Command {
 	all := []*cli.Command{
-		serveCommand(types), demoCommand(types), statusCommand(), doctorCommand(),
+		serveCommand(types), demoCommand(types), benchCommand(), statusCommand(), doctorCommand(),
 		nodeCommand(), portCommand(), imageCommand(), ramdiskCommand(), driverCommand(), discoveredCommand(), simCommand(),
 		backupCommand(), restoreCommand(), checkCommand(),
 		licensesCommand(), versionCommand(), completionCommand(),

@@ -43,7 +43,8 @@ func serveCommand(types bmc.Types) *cli.Command {
 // simFlags are the flags of a rack in the appliance's process.
 func simFlags() []cli.Flag {
 	n := &cli.IntFlag{Name: "sim", Category: simCategory, Usage: "run `N` simulated machines, on the provisioning interface sim", DefaultText: "none"}
-	return append([]cli.Flag{n}, rackFlags("sim-", simCategory, usualPace)...)
+	quiet := &cli.BoolFlag{Name: "sim-no-enroll", Category: simCategory, Usage: "do not make nodes of them"}
+	return append([]cli.Flag{n, quiet}, rackFlags("sim-", simCategory, usualPace)...)
 }
 
 func serve(c *cli.Context, types bmc.Types, cfg configs.Config) error {
@@ -58,7 +59,7 @@ func serve(c *cli.Context, types bmc.Types, cfg configs.Config) error {
 	}
 	banner := s.Banner()
 	if c.IsSet("sim") {
-		r, err := addRack(s, o, c.Int("sim"), log)
+		r, err := addRack(s, o, c.Int("sim"), !c.Bool("sim-no-enroll"), log)
 		if err != nil {
 			return errors.Join(err, s.Close())
 		}

@@ -191,15 +191,15 @@ func simHeal() *cli.Command {
 
 func simQuirk() *cli.Command {
 	return &cli.Command{
-		Name: "quirk", Usage: "turn quirks of a simulated machine on (+) and off (-)", ArgsUsage: "MACHINE|all ±ID,...",
-		Description: "The machine keeps them when its rack is started again. To turn only off what is on, put -- before\n-ID, or write it as none of + and -: bessemer sim quirk MACHINE off:ID.",
-		UsageText:   "bessemer sim quirk sim-003 +B-02,-R-06\nbessemer sim quirk all off:B-02",
+		Name: "quirk", Usage: "turn quirks of a simulated machine on (+) and off (-)", ArgsUsage: "MACHINE|all [+ID,-ID...]",
+		Description: "The machine keeps them when its rack is started again; bessemer sim quirks lists them.",
+		UsageText:   "bessemer sim quirk sim-003 +B-02,-R-06\nbessemer sim quirk all --off B-02,R-06",
+		Flags:       []cli.Flag{&cli.StringFlag{Name: "off", Usage: "`ID,...` of quirks to turn off"}},
 		Action: func(c *cli.Context) error {
-			args, err := exactly(c, "MACHINE|all", "±ID,...")
-			if err != nil {
-				return err
+			if c.NArg() < 1 || c.NArg() > 2 {
+				return usagef("usage: %s MACHINE|all [+ID,-ID...] [--off ID,...]", c.Command.HelpName)
 			}
-			on, off, err := parseTurns(args[1])
+			on, off, err := parseTurns(c.Args().Get(1), c.String("off"))
 			if err != nil {
 				return usage{err}
 			}
@@ -207,7 +207,7 @@ func simQuirk() *cli.Command {
 			if err != nil {
 				return err
 			}
-			by, err := r.Turn(c.Context, args[0], on, off)
+			by, err := r.Turn(c.Context, c.Args().First(), on, off)
 			if err != nil {
 				return err
 			}
@@ -216,17 +216,16 @@ func simQuirk() *cli.Command {
 	}
 }
 
-// parseTurns reads "+B-02,-R-06"; "off:" is another way to write "-", and an id
-// alone is turned on.
-func parseTurns(text string) (on, off []flaw.ID, err error) {
-	var ons, offs []string
+// parseTurns reads "+B-02,-R-06", in which an id alone is turned on, and ids to
+// turn off.
+func parseTurns(text, alsoOff string) (on, off []flaw.ID, err error) {
+	var ons []string
+	offs := []string{alsoOff}
 	for word := range strings.SplitSeq(text, ",") {
-		if id, ok := strings.CutPrefix(word, "-"); ok {
-			offs = append(offs, id)
-		} else if id, ok := strings.CutPrefix(word, "off:"); ok {
+		if id, ok := strings.CutPrefix(strings.TrimSpace(word), "-"); ok {
 			offs = append(offs, id)
 		} else {
-			ons = append(ons, strings.TrimPrefix(word, "+"))
+			ons = append(ons, strings.TrimPrefix(strings.TrimSpace(word), "+"))
 		}
 	}
 	on, err1 := flaw.ParseIDs(strings.Join(ons, ","))
@@ -235,7 +234,7 @@ func parseTurns(text string) (on, off []flaw.ID, err error) {
 		return nil, nil, err
 	}
 	if len(on)+len(off) == 0 {
-		return nil, nil, fmt.Errorf("%q names no quirk; bessemer sim quirks lists them", text)
+		return nil, nil, errors.New("no quirk is named; bessemer sim quirks lists them")
 	}
 	return on, off, nil
 }

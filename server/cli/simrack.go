@@ -85,8 +85,9 @@ func profileNames(wanted func(hardware.Profile) bool) (names []string) {
 }
 
 // addRack opens a rack in the appliance's own process, as a component of it
-// together with another that makes its machines available.
-func addRack(s *server.Server, o rack.Options, n int, log zerolog.Logger) (*rack.Rack, error) {
+// together with another that, where that is wanted, makes its machines
+// available.
+func addRack(s *server.Server, o rack.Options, n int, enroll bool, log zerolog.Logger) (*rack.Rack, error) {
 	o.Dir, o.Wire, o.Machines, o.Log = s.Config.Path(rackDir), s.Wire(), n, log.With().Str("part", "rack").Logger()
 	r, err := openRack(o, 0)
 	if err != nil {
@@ -96,11 +97,14 @@ func addRack(s *server.Server, o rack.Options, n int, log zerolog.Logger) (*rack
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
+	s.Add("rack", rackComponent(r, control, o.Log))
+	if !enroll {
+		return r, nil
+	}
 	cl, err := ownClient(s)
 	if err != nil {
 		return nil, errors.Join(err, control.Close(), r.Close())
 	}
-	s.Add("rack", rackComponent(r, control, o.Log))
 	s.Add("enrollment", func(ctx context.Context) error {
 		begun := time.Now()
 		switch err := errors.Join(enrollRack(ctx, cl, r, nil), addTinyImage(ctx, cl)); {
