@@ -1,4 +1,5 @@
 # make            build bin/bessemer and bin/bessemer-agent
+# make demo       deploy a rack of simulated machines before your eyes; N=40 for more of them
 # make test       what every change must pass: lint, tests with the race detector
 # make e2e        two machines with real firmware go from bare to ACTIVE (root, QEMU)
 # make bench      measure, beside a peer where there is one (root; about 5 minutes)
@@ -26,6 +27,9 @@ bin/bessemer-agent: $(AGENT)
 
 $(AGENT): $(shell find agent -name '*.go' -not -name '*_test.go') go.mod go.sum
 	$(BUILD) -o $@ ./agent/cmd/bessemer-agent
+
+demo: bin/bessemer
+	@bin/bessemer demo $(N)
 
 test: lint
 	CGO_ENABLED=1 $(GO) test -race ./...
@@ -61,4 +65,4 @@ $(KERNEL):
 clean:
 	rm -rf bin $(AGENT) e2e-artifacts
 
-.PHONY: all test lint e2e bench images images-debian clean
+.PHONY: all demo test lint e2e bench images images-debian clean
