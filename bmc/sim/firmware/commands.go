@@ -19,7 +19,7 @@ func find(name string) command {
 	case "echo":
 		return (*shell).echo
 	case "set":
-		return (*shell).setting1
+		return (*shell).assign
 	case "clear":
 		return (*shell).clear
 	case "isset":
@@ -79,8 +79,8 @@ func (s *shell) echo(_ context.Context, args []string) error {
 	return nil
 }
 
-// setting1 is "set": a name and a value, which may have blanks.
-func (s *shell) setting1(_ context.Context, args []string) error {
+// assign is "set": a name and a value, which may have blanks.
+func (s *shell) assign(_ context.Context, args []string) error {
 	if len(args) == 0 {
 		return errUsage
 	}

@@ -30,6 +30,8 @@ var (
 var (
 	errNoOffer = errors.New("no DHCP offer came")
 	errRefused = errors.New("the DHCP server refused the address")
+
+	errTwoAnswer = errors.New("a DHCP server answered a request that was for another")
 )
 
 // A client asks for an address as one of the programs that a machine runs.
@@ -53,6 +55,9 @@ func (m *machine) configure(ctx context.Context, c client) (answer, error) {
 		if why == nil && a.lease.IP.IsValid() {
 			m.say("DHCP: %s from %s, file %q", a.lease.Prefix, a.lease.Server, a.file)
 			return a, nil
+		}
+		if errors.Is(why, errTwoAnswer) {
+			return answer{}, why
 		}
 		if why != nil {
 			err = why
@@ -166,7 +171,7 @@ func (m *machine) otherServer(ctx context.Context, p persona) error {
 		return err
 	}
 	if reply := m.carry(ctx, m.bytes(request), portServer); reply != nil {
-		return fmt.Errorf("a server answered the request that was for %s", otherServer)
+		return fmt.Errorf("take %s from %s: %w", otherLease, otherServer, errTwoAnswer)
 	}
 	return fmt.Errorf("%s offered an address and no boot file", otherServer)
 }

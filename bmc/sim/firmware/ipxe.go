@@ -47,9 +47,12 @@ func (m *machine) start(ctx context.Context, p program) (Action, error) {
 			script = text
 		}
 	}
-	if m.uefi() || m.ROMIsIPXE || m.on("D-12") {
+	switch {
+	case p.size == 0: // in the ROM, it has opened the card long before it asks
+		m.linkUp(romLink, true)
+	case m.uefi(): // it takes the card from the firmware; below a BIOS the ROM goes on driving it
 		m.drives = true
-		m.linkUp(0, true) // below a BIOS the ROM goes on driving the card
+		m.linkUp(0, true)
 	}
 	return m.ended(s, s.run(ctx, script))
 }
@@ -177,7 +180,7 @@ func (m *machine) load(ctx context.Context, u *url.URL, name string, sink io.Wri
 	return File{}, fmt.Errorf("fetch %s: iPXE cannot do %q", u.Redacted(), u.Scheme)
 }
 
-// again runs a boot program that was loaded by a boot program.
+// restart runs a boot program that was loaded by a boot program.
 func (m *machine) restart(ctx context.Context, p program) error {
 	if err := p.check(m.Mode, m.ARM64); err != nil {
 		return err

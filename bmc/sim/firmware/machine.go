@@ -17,7 +17,6 @@ type machine struct {
 	Config
 	rand   *rand.Rand
 	nic    answer    // of the card that boots, as last configured
-	first  answer    // of the ROM's exchange, which iPXE finds in memory
 	shut   time.Time // the switch forwards nothing before
 	bound  bool      // the switch has put the port into a bundle and out again (D-08)
 	drives bool      // iPXE drives the card, not the firmware below it
@@ -86,9 +85,12 @@ func (m *machine) linkUp(ago time.Duration, lacp bool) {
 	}
 }
 
-// postLink is how long before the ROM asks the link has come up: early in the
-// firmware's own start.
-const postLink = 25 * time.Second
+// How long before they ask the link has come up: of a ROM, early in the
+// firmware's own start; of an iPXE in a ROM, with the ROM.
+const (
+	postLink = 25 * time.Second
+	romLink  = 45 * time.Second
+)
 
 // bundle is a switch that heard iPXE answer LACP and then no more: it takes
 // the port out of the bundle for 90 seconds (D-08).

@@ -102,6 +102,34 @@ func TestQuirks(t *testing.T) {
 	}
 }
 
+// TestQuirksOfOthers turns each flag on at the other kinds of machine, which
+// must boot all the same.
+func TestQuirksOfOthers(t *testing.T) {
+	for _, kind := range []struct {
+		name, mode string
+		change     func(*Config)
+	}{
+		{"HTTP boot", uefi, func(c *Config) { c.HTTPBoot = true }},
+		{"iPXE in ROM, BIOS", bios, func(c *Config) { c.ROMIsIPXE = true }},
+		{"iPXE in ROM, UEFI", uefi, func(c *Config) { c.ROMIsIPXE = true }},
+	} {
+		for _, q := range quirks {
+			t.Run(kind.name+"/"+string(q.id), func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, nil)
+				for want, does := range map[Action]pxe.Action{Ramdisk: pxe.Ramdisk, Disk: pxe.Local} {
+					r.set(testMAC, does)
+					c := r.config(t, kind.mode, q.id)
+					kind.change(&c)
+					if b, err := netboot(t, c); err != nil || b.Action != want {
+						t.Errorf("%q, %v; want %s", b.Action, err, want)
+					}
+				}
+			})
+		}
+	}
+}
+
 // TestFlagsHaveRows holds the table above to the catalogue.
 func TestFlagsHaveRows(t *testing.T) {
 	var tested, rows []flaw.ID

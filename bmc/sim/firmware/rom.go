@@ -56,7 +56,6 @@ func (m *machine) boot(ctx context.Context) (Action, error) {
 	if err != nil {
 		return "", err
 	}
-	m.first = m.nic
 	return m.start(ctx, p)
 }
 

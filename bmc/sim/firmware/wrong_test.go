@@ -108,12 +108,17 @@ var wrongs = []wrong{
 	}},
 	{id: "D-24", name: "ends with success", mode: bios, local: true, spoil: scripts("--drive 0x80 ||\n", "--drive 0x80 || exit 0\n")},
 	{id: "D-26", name: "option 82 left out", mode: bios, spoil: replies(func(_, d *dhcpv4.DHCPv4) { d.DeleteOption(dhcpv4.OptionRelayAgentInformation) })},
-	{id: "D-29", name: "answers what was asked of another", mode: bios, spoil: func(_ *testing.T, r *rig) {
+	{id: "D-29", name: "refuses what was asked of another", mode: bios, spoil: func(t *testing.T, r *rig) {
 		r.spoil = func(packet, reply []byte) []byte {
-			if reply == nil {
-				r.noTFTP = true // a machine that believes it is lost
+			req, err := dhcpv4.FromBytes(packet)
+			if err != nil || reply != nil || req.MessageType() != dhcpv4.MessageTypeRequest {
+				return reply
 			}
-			return reply
+			nak, err := dhcpv4.NewReplyFromRequest(req, dhcpv4.WithMessageType(dhcpv4.MessageTypeNak))
+			if err != nil {
+				t.Error(err)
+			}
+			return nak.ToBytes()
 		}
 	}},
 	{id: "D-30", name: "nomodeset", mode: bios, spoil: scripts("BOOTIF=", "nomodeset BOOTIF=")},
