@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"flag"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,8 +14,19 @@ import (
 	"bessemer/bmc/sim"
 )
 
+// TestMain lets more tests run side by side than there are processors: they
+// wait for machines most of the time.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
 // Our driver passes its suite against our service, however strict that is.
 func TestRedfishDriver(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		opts sim.RedfishOptions

@@ -15,6 +15,7 @@ import (
 // Faults of a controller are borne where they pass, are told apart where they
 // do not, and leave nothing behind when they are healed.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		fault string
 		want  error // of a power-on, nil for success
@@ -79,6 +80,7 @@ var kitchenSink = []flaw.ID{
 }
 
 func TestKitchenSink(t *testing.T) {
+	t.Parallel()
 	bmctest.Suite(t, func(t *testing.T) bmctest.Rig {
 		r := rig(t, sim.RedfishOptions{
 			User: "admin", Password: "right-4711",

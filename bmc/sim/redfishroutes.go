@@ -45,14 +45,15 @@ var publicResources = map[string]resource{
 }
 
 const (
-	sessionsPath = "/SessionService/Sessions"
-	aSystem      = "/Systems/{machine}"
-	aChassis     = "/Chassis/{machine}"
-	aManager     = "/Managers/{machine}"
-	aClearLog    = "/Actions/LogService.ClearLog"
-	aResetKeys   = "/Actions/SecureBoot.ResetKeys"
-	anInsert     = "/Actions/VirtualMedia.InsertMedia"
-	anEject      = "/Actions/VirtualMedia.EjectMedia"
+	sessionsPath  = "/SessionService/Sessions"
+	aSystem       = "/Systems/{machine}"
+	aChassis      = "/Chassis/{machine}"
+	aManager      = "/Managers/{machine}"
+	aClearLog     = "/Actions/LogService.ClearLog"
+	aResetKeys    = "/Actions/SecureBoot.ResetKeys"
+	aSimpleUpdate = "/Actions/UpdateService.SimpleUpdate"
+	anInsert      = "/Actions/VirtualMedia.InsertMedia"
+	anEject       = "/Actions/VirtualMedia.EjectMedia"
 )
 
 // resources may be reached by users.
@@ -109,6 +110,7 @@ var resources = map[string]resource{
 
 	"/UpdateService":                               {"GET": (*Redfish).getUpdateService},
 	"/UpdateService/FirmwareInventory":             {"GET": (*Redfish).getFirmwares},
+	"/UpdateService" + aSimpleUpdate:               {"POST": (*Redfish).postSimpleUpdate},
 	"/UpdateService/FirmwareInventory/{component}": {"GET": (*Redfish).getFirmware},
 	"/Registries":                                  {"GET": (*Redfish).getRegistries},
 }

@@ -6,7 +6,13 @@ func (rf *Redfish) getUpdateService(call) (reply, error) {
 	return reply{body: doc{
 		"@odata.id": root + "/UpdateService", "@odata.type": "#UpdateService.v1_8_1.UpdateService", "Id": "UpdateService", "Name": "Update Service",
 		"Status": healthy(), "ServiceEnabled": true, "FirmwareInventory": link("/UpdateService/FirmwareInventory"),
+		"Actions": doc{"#UpdateService.SimpleUpdate": doc{"target": root + "/UpdateService" + aSimpleUpdate}},
 	}}, nil
+}
+
+// postSimpleUpdate refuses: simulated firmware has a version, and no content.
+func (rf *Redfish) postSimpleUpdate(call) (reply, error) {
+	return reply{}, &fault{status: 501, message: "GeneralError", text: "A simulated machine's firmware cannot be updated."}
 }
 
 // inventory lists the firmware of all machines, by "<machine>-<component>" where

@@ -17,6 +17,7 @@ import (
 
 // The service satisfies a client that we did not write: OpenStack's sushy.
 func TestSushy(t *testing.T) {
+	t.Parallel()
 	const python = "/usr/bin/python3"
 	if err := exec.Command(python, "-c", "import sushy").Run(); err != nil {
 		t.Skip("no sushy (Debian package python3-sushy)")
