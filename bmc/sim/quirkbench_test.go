@@ -45,12 +45,17 @@ type bench struct {
 }
 
 func newBench(t *testing.T, quirks ...flaw.ID) *bench {
+	return newBenchOf(t, 20*time.Millisecond, quirks...)
+}
+
+// newBenchOf is newBench with a machine whose power takes a while to change.
+func newBenchOf(t *testing.T, delay time.Duration, quirks ...flaw.ID) *bench {
 	b := &bench{t: t, types: bmc.Types{"redfish": redfish.Type()}}
 	b.m = sim.NewMemory(sim.Spec{
 		Name: "node-1", UUID: "16b7275a-4a72-508c-9b1f-0a1b2c3d4e01", Manufacturer: "Bessemer", Model: "Simulated", Serial: "SN-1",
 		NICs:  []sim.NIC{{MAC: "52:54:00:be:55:01"}, {MAC: "52:54:00:be:55:02"}},
 		Disks: []sim.Disk{{Name: "Disk0", Bus: sim.SATA, Size: 1 << 30}},
-	}, 20*time.Millisecond)
+	}, delay)
 	b.ctl = sim.NewController(b.m, flaw.NewSet(1, quirks...))
 	b.ctl.Pace = 0.1
 	b.m.Use(b.ctl)
