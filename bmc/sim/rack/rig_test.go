@@ -41,7 +41,7 @@ const (
 	token    = "tokentokentokentokentokentokentokentoken"
 	nodeUUID = "11111111-2222-4333-8444-555555555555"
 	// patience is how long a test waits for what must come; it measures nothing.
-	patience = 30 * time.Second
+	patience = 5 * time.Minute
 )
 
 // An appliance is the real boot servers, and as much of a conductor as a
