@@ -67,12 +67,13 @@ func New(c Config) *Machine {
 		Fault: m.fault, Done: m.done, Busy: m.busy, BusyPause: m.takes(200 * time.Millisecond),
 		OnPowerOff: c.OnPowerOff, OnReboot: c.OnReboot,
 	}
+	if !c.IP.IsValid() {
+		return m // firmware has no use for the clock, and a start is counted once
+	}
 	if f, hit := c.Flaws.Hit(flaw.ClockJump); hit {
 		m.skew = f.Delay
 	}
-	if c.IP.IsValid() {
-		m.plant()
-	}
+	m.plant()
 	return m
 }
 
