@@ -28,7 +28,9 @@ func (r *rig) between(t *testing.T, m *middle) {
 	if m.from == "" {
 		m.from = "127.0.0.1"
 	}
-	m.server = r.tftp.Addr()
+	if !m.server.IsValid() {
+		m.server = r.tftp.Addr()
+	}
 	var wg sync.WaitGroup
 	wg.Go(func() { m.run(&wg) })
 	t.Cleanup(func() { m.front.Close(); wg.Wait() })

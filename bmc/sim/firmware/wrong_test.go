@@ -65,7 +65,7 @@ var wrongs = []wrong{
 	{id: "D-12", name: "inc", mode: bios, spoil: scripts("set try 0\n", "inc try 0\n")},
 	{id: "D-13", name: "option 66 alone", mode: uefi, spoil: replies(func(_, d *dhcpv4.DHCPv4) { d.ServerIPAddr = net.IPv4zero })},
 	{id: "D-14", name: "answers from another address", mode: bios, spoil: func(t *testing.T, r *rig) { r.between(t, &middle{from: "127.0.0.2"}) }},
-	{id: "D-15", name: "blocks as large as asked", mode: bios, spoil: func(t *testing.T, r *rig) { r.between(t, &middle{}); r.middle.server = largeBlocks(t, r) }},
+	{id: "D-15", name: "blocks as large as asked", mode: bios, spoil: func(t *testing.T, r *rig) { r.between(t, &middle{server: largeBlocks(t, r)}) }},
 	{id: "D-16", name: "an option more", mode: uefi, spoil: func(t *testing.T, r *rig) {
 		r.between(t, &middle{down: func(p []byte) []byte {
 			if p[1] == opOACK {
