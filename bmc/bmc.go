@@ -43,9 +43,10 @@ type Boot struct {
 	Device     BootDevice // "" when none is set or it is unknown
 	Mode       string     // "uefi", "bios" or "" to leave as it is
 	Persistent bool       // else for the next boot only
-	// Again says, of a setting to be made, that the machine was told so before
-	// and did not do it: the driver may put it in other words (B-16).
-	Again bool
+	// Card is the MAC address of a network card that a setting for the network
+	// names, where the controller lets it: for machines that did not heed one
+	// that names none (B-16). It is not read back.
+	Card string
 }
 
 // PowerAction is what a driver does to a machine's power at once.

@@ -12,62 +12,57 @@ import (
 const uefiTarget = "UefiTarget"
 
 // byPath is the Boot object for the network in UEFI mode that names the
-// network card by its path, for firmware that did not heed the plain one
-// (B-16). Of several cards another one is named each time. Nil: the machine was not told
-// before, or the controller has no such thing.
+// network card by its path, for firmware that does not heed the plain one
+// (B-16). Nil: no card is asked for, or the controller has no such thing.
 func (d *driver) byPath(ctx context.Context, b bmc.Boot, o override) map[string]string {
 	mode := b.Mode
 	if mode == "" && string(o.Mode) == string(modes["uefi"]) {
 		mode = "uefi"
 	}
-	if !b.Again || b.Device != bmc.PXE || b.Persistent || mode != "uefi" || !slices.Contains(plain(o.Targets.v), uefiTarget) {
+	if b.Card == "" || b.Device != bmc.PXE || b.Persistent || mode != "uefi" || !slices.Contains(plain(o.Targets.v), uefiTarget) {
 		return nil
 	}
-	paths := d.networkPaths(ctx, o.Options.path())
-	if len(paths) == 0 {
+	path := d.networkPath(ctx, o.Options.path(), b.Card)
+	if path == "" {
 		return nil
 	}
 	object := bootObject("Once", uefiTarget, "")
 	if o.hasMode {
 		object = bootObject("Once", uefiTarget, string(modes["uefi"]))
 	}
-	object["UefiTargetBootSourceOverride"] = paths[d.named%len(paths)]
-	d.named++
+	object["UefiTargetBootSourceOverride"] = path
 	return object
 }
 
-// networkPaths lists the paths of the firmware's entries that boot from the
-// network, by IPv4 where there are such. Options that cannot be read do not
+// networkPath is the path of the firmware's entry that boots from a network
+// card, by IPv4 if there is such a one. Entries that cannot be read do not
 // count.
-func (d *driver) networkPaths(ctx context.Context, options string) []string {
+func (d *driver) networkPath(ctx context.Context, options, card string) (path string) {
 	var c collection
 	if options == "" || d.optional(ctx, options, &c) != nil {
-		return nil
+		return ""
 	}
-	var all, v4 []string
+	node := "MAC(" + strings.ToUpper(strings.ReplaceAll(card, ":", ""))
 	for _, p := range c.paths(maxLinks) {
 		var o bootOption
 		if d.optional(ctx, p, &o) != nil {
 			break
 		}
-		path := string(o.UefiDevicePath)
-		if !isNetworkPath(path) {
-			continue
-		}
-		all = append(all, path)
-		if strings.Contains(path, "IPv4(") {
-			v4 = append(v4, path)
+		s := string(o.UefiDevicePath)
+		switch u := strings.ToUpper(s); {
+		case !strings.Contains(u, node):
+		case strings.Contains(u, "IPV4("):
+			return s
+		case path == "":
+			path = s
 		}
 	}
-	if len(v4) > 0 {
-		return v4
-	}
-	return all
+	return path
 }
 
 // isNetworkPath reports whether a device path is of a network card (UEFI
 // specification 2.10, section 10.6.1.6).
-func isNetworkPath(path string) bool { return strings.Contains(path, "MAC(") }
+func isNetworkPath(path string) bool { return strings.Contains(strings.ToUpper(path), "MAC(") }
 
 // restoreOrder puts back what a controller has taken out of the boot order as
 // the boot device was set (B-17), and returns the machine as it is then.

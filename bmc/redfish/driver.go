@@ -22,7 +22,6 @@ type driver struct {
 	system  string // the machine's path once it is known
 	bootURI string // where the boot setting was written last
 	order   []text // the boot order before that (B-17)
-	named   int    // how often the network card was named by its path (B-16)
 	last    reading
 }
 

@@ -71,7 +71,10 @@ func (b *bench) deploy() {
 func (b *bench) bootNetwork(ctx context.Context) {
 	b.t.Helper()
 	for b.tries = 1; ; b.tries++ {
-		want := bmc.Boot{Device: bmc.PXE, Mode: sim.UEFI, Again: b.tries > 1}
+		want := bmc.Boot{Device: bmc.PXE, Mode: sim.UEFI}
+		if b.tries > 1 {
+			want.Card = "52:54:00:be:55:02"
+		}
 		b.ok("set boot device", b.client.SetBoot(ctx, want))
 		if got, err := b.client.Boot(ctx); err != nil || got.Device != bmc.PXE || got.Persistent {
 			b.t.Errorf("read back %s, %v", got, err)
@@ -200,7 +203,14 @@ var quirkChecks = map[flaw.ID]func(*bench){
 			b.t.Errorf("read back %+v, %v", got, err)
 		}
 	},
-	"B-16": func(b *bench) { b.neededTries(2) },
+	"B-16": func(b *bench) {
+		b.neededTries(2)
+		ctx, card := b.t.Context(), bmc.Boot{Device: bmc.PXE, Mode: sim.UEFI, Card: "52:54:00:be:55:02"}
+		b.ok("set boot device", b.client.SetBoot(ctx, card))
+		if got, _ := b.boot()["UefiTargetBootSourceOverride"].(string); !strings.Contains(got, "MAC(525400BE5502") {
+			b.t.Errorf("names the card %q", got)
+		}
+	},
 	"B-17": func(b *bench) {
 		want := b.boot()["BootOrder"].([]any)
 		b.answers(200, "PATCH", benchSystem, pxeOnce)
