@@ -105,9 +105,30 @@ func (t *Task) touched() bool {
 	return false
 }
 
-// setBootPXE has the machine boot from the network once.
+// setBootPXE has the machine boot from the network once. One that did not do
+// so at its first start is told from which network card (B-16), of several
+// ports another one each time.
 func setBootPXE(ctx context.Context, t *Task) error {
-	return t.setBoot(ctx, bmc.Boot{Device: bmc.PXE, Mode: bootMode(t.Node)})
+	b := bmc.Boot{Device: bmc.PXE, Mode: bootMode(t.Node)}
+	if t.Run.Ramdisk != nil {
+		b.Card = cardToName(t.Ports, t.Run.Ramdisk.Boots)
+	}
+	return t.setBoot(ctx, b)
+}
+
+// cardToName is the network card that the boot device names after so many
+// starts without a ramdisk: at first none.
+func cardToName(ports []*store.Port, starts int) string {
+	var cards []string
+	for _, p := range ports {
+		if p.PXEEnabled {
+			cards = append(cards, p.Address)
+		}
+	}
+	if starts == 0 || len(cards) == 0 {
+		return ""
+	}
+	return cards[(starts-1)%len(cards)]
 }
 
 // setBootDisk has the machine boot from its disk from now on. It is set even
