@@ -158,5 +158,5 @@ func lastOf(text string) string {
 	if len(text) > 600 {
 		text = "… " + text[len(text)-600:]
 	}
-	return cmp.Or(text, "empty")
+	return cmp.Or(text, "it has said nothing")
 }

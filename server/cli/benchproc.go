@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -110,13 +111,19 @@ func (b *benched) kill() {
 
 func (b *benched) pid() int { return b.cmd.Process.Pid }
 
-// tail is the end of the appliance's log.
+// tail is the end of what the appliance has complained about.
 func (b *benched) tail() string {
 	raw, err := os.ReadFile(filepath.Join(b.dir, benchLog))
 	if err != nil {
 		return err.Error()
 	}
-	return printable(lastOf(string(raw)))
+	var said []string
+	for line := range strings.Lines(string(raw)) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "{") || strings.HasPrefix(line, "bessemer:") {
+			said = append(said, printable(line))
+		}
+	}
+	return lastOf(strings.Join(said, "\n"))
 }
 
 // memory is the appliance's resident memory and its peak, in bytes.
@@ -158,11 +165,11 @@ func (b *benched) killAndRestart(ctx context.Context, cl *client.Client) ([]load
 		return nil, fmt.Errorf("after the kill: %w", err)
 	}
 	p, err := takenUp(ctx, cl, open, last)
-	up := load.Result{Phase: "restart: taken up", N: p.taken, Errors: len(p.runs), Seconds: max(0, p.last.Sub(begun).Seconds())}
+	up := load.Result{Phase: "restart: taken up", N: p.taken, Errors: len(p.runs), Seconds: max(0, p.last.Sub(begun).Round(time.Millisecond).Seconds())}
 	if err != nil {
 		up.Error = err.Error()
 	}
-	return []load.Result{{Phase: "restart: serving", N: 1, Seconds: serving.Seconds()}, up}, nil
+	return []load.Result{{Phase: "restart: serving", N: 1, Seconds: serving.Round(time.Millisecond).Seconds()}, up}, nil
 }
 
 // inFlight lists the runs that go on, and the number of the last message.
@@ -206,25 +213,33 @@ type pickup struct {
 // were not are looked at one by one.
 const quiet = 2 * time.Second
 
-// take notes a message; false: there is nothing more to be heard.
+// take notes a message, and says whether it was one of those.
 func (p *pickup) take(m store.Message, now time.Time) bool {
-	if m.Label == store.LabelRestarted && p.runs[m.Run] {
-		delete(p.runs, m.Run)
-		p.taken++
-		p.last = now
+	if m.Label != store.LabelRestarted || !p.runs[m.Run] {
+		return false
 	}
-	return len(p.runs) > 0 && (p.last.IsZero() || now.Sub(p.last) < quiet)
+	delete(p.runs, m.Run)
+	p.taken++
+	p.last = now
+	return true
 }
 
 // takenUp follows the appliance's messages until each of the runs was heard of
 // after the restart. What is left in it were not, and still run.
 func takenUp(ctx context.Context, cl *client.Client, open map[uint64]bool, after uint64) (*pickup, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
+	listen, stop := context.WithCancel(ctx)
+	defer stop()
+	silence := time.AfterFunc(time.Minute, stop)
+	defer silence.Stop()
 	p := &pickup{runs: open}
-	err := eachMessage(ctx, cl, after, func(m store.Message) bool { return p.take(m, time.Now()) })
-	if len(p.runs) == 0 || err != nil {
-		return p, err
+	err := eachMessage(listen, cl, after, func(m store.Message) bool {
+		if p.take(m, time.Now()) {
+			silence.Reset(quiet)
+		}
+		return len(p.runs) > 0
+	})
+	if len(p.runs) == 0 || err != nil && listen.Err() == nil || ctx.Err() != nil {
+		return p, errors.Join(err, ctx.Err())
 	}
 	still, err := openRuns(ctx, cl) // others had ended between the count and the kill
 	for id := range p.runs {

@@ -42,7 +42,10 @@ func (r *run) progress(phase string, total int) func(int) {
 func (r *run) create(ctx context.Context, n Node) (uuid string, err error) {
 	var made struct{ UUID string }
 	body := map[string]any{"name": n.Name, "driver": n.Driver, "driver_info": n.DriverInfo, "properties": n.Properties}
-	if !r.Clean {
+	if n.Deploy != "" {
+		body["deploy_interface"] = n.Deploy
+	}
+	if !r.Clean || n.Deploy != "" { // there is no machine that could be cleaned
 		body["automated_clean"] = false
 	}
 	if err := r.API.Call(ctx, http.MethodPost, "/v1/nodes", body, &made); err != nil {

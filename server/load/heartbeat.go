@@ -73,7 +73,7 @@ func (r *run) startAgents(ctx context.Context, boot *client.Client) ([]agent, er
 	var agents []agent
 	for i := range r.Heartbeats {
 		a := agent{mac: fmt.Sprintf("02:be:a7:00:%02x:%02x", i>>8, i&0xff)}
-		id, err := r.create(ctx, Node{Name: fmt.Sprintf("load-heart-%d", i+1), Driver: "fake-hardware", MACs: []string{a.mac}})
+		id, err := r.create(ctx, Node{Name: fmt.Sprintf("load-heart-%d", i+1), Driver: "fake-hardware", Deploy: "direct", MACs: []string{a.mac}})
 		if err != nil {
 			return agents, err
 		}

@@ -6,6 +6,7 @@ package load
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -19,6 +20,8 @@ type Node struct {
 	DriverInfo map[string]any
 	Properties map[string]any
 	MACs       []string
+	// Deploy is the deploy interface; "": the driver's default.
+	Deploy string
 }
 
 // Options of [Run].
@@ -118,17 +121,19 @@ func mega(n int64) float64 { return float64(n/1e5) / 10 }
 // sum makes a result of latencies.
 func sum(phase string, took time.Duration, latencies []time.Duration, errs []error) Result {
 	slices.Sort(latencies)
-	res := Result{Phase: phase, N: len(latencies) + len(errs), Errors: len(errs), Seconds: took.Seconds()}
+	res := Result{Phase: phase, N: len(latencies) + len(errs), Errors: len(errs), Seconds: round(took.Seconds())}
 	if len(errs) > 0 {
 		res.Error = fmt.Sprint(errs[0])
 	}
 	if took > 0 {
-		res.Rate = float64(len(latencies)) / took.Seconds()
+		res.Rate = round(float64(len(latencies)) / took.Seconds())
 	}
 	if len(latencies) > 0 {
 		res.P50, res.P99, res.Max = ms(latencies[len(latencies)/2]), ms(latencies[len(latencies)*99/100]), ms(latencies[len(latencies)-1])
 	}
 	return res
 }
+
+func round(f float64) float64 { return math.Round(f*1000) / 1000 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
