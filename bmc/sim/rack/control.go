@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 
 	"bessemer/bmc"
 	"bessemer/bmc/sim"
@@ -58,6 +59,7 @@ func Handler(r *Rack) http.Handler {
 	m.HandleFunc("POST /machines", r.handleAdd)
 	m.HandleFunc("POST /down", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, nil, nil)
+		_ = http.NewResponseController(w).Flush() // the rack may be gone before this returns
 		r.Down()
 	})
 	m.HandleFunc("GET /machines/{name}/journal", r.each(func(m *Machine, _ change) (any, error) { return m.Journal() }))
@@ -174,17 +176,23 @@ func readChange(w http.ResponseWriter, r *http.Request) (c change, err error) {
 
 // answer sends a value, or why there is none.
 func answer(w http.ResponseWriter, v any, err error) {
-	w.Header().Set("Content-Type", "application/json")
+	code := http.StatusOK
 	if err != nil {
-		code := http.StatusInternalServerError
+		code = http.StatusInternalServerError
 		switch {
 		case errors.Is(err, errNoMachine):
 			code = http.StatusNotFound
 		case errors.Is(err, errBadChange), errors.Is(err, sim.ErrOff), errors.Is(err, bmc.ErrUnsupported):
 			code = http.StatusBadRequest
 		}
-		w.WriteHeader(code)
 		v = map[string]string{"error": err.Error()}
 	}
-	_ = json.NewEncoder(w).Encode(v) // who asked has gone
+	b, err := json.Marshal(v)
+	if err != nil {
+		code, b = http.StatusInternalServerError, []byte(`{"error":"the answer is not JSON"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
+	w.WriteHeader(code)
+	_, _ = w.Write(b) // who asked has gone
 }

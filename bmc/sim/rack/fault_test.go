@@ -2,6 +2,8 @@ package rack
 
 import (
 	"bytes"
+	"crypto/x509"
+	"encoding/pem"
 	"strings"
 	"testing"
 	"time"
@@ -159,5 +161,29 @@ func TestNoPOST(t *testing.T) {
 	want := "power:on/bmc start:uefi fault:no-post hang: power:soft off/bmc power:reset/bmc start:uefi boot:network agent:runs"
 	if got := shape(journalOf(t, m)); got != want {
 		t.Errorf("journal\n%s, want\n%s", got, want)
+	}
+}
+
+// TestClockJump: the agent's certificate is made by the machine's clock, once a
+// start.
+func TestClockJump(t *testing.T) {
+	t.Parallel()
+	a := newAppliance(t)
+	m := newRack(t, a, nil).Machines()[0]
+	injectText(t, m, "clock-jump:delay=720h,count=1")
+	must(t, m.Power(t.Context(), bmc.On)) // the disk is tried first
+	until := func(b beat) time.Time {
+		p, _ := pem.Decode([]byte(b.AgentVerifyCA))
+		if p == nil {
+			t.Fatalf("no certificate: %q", b.AgentVerifyCA)
+		}
+		c, err := x509.ParseCertificate(p.Bytes)
+		must(t, err)
+		return c.NotAfter
+	}
+	jumped := until(a.await())
+	must(t, m.Power(t.Context(), bmc.Reset))
+	if d := jumped.Sub(until(a.await())); d < 719*time.Hour || d > 721*time.Hour {
+		t.Errorf("the clock jumped by %s", d)
 	}
 }
