@@ -182,16 +182,19 @@ func (r *ramdisk) step(kind, name string, args map[string]any) wire.Command {
 	})
 }
 
-// write writes an image and the config drive.
-func (r *ramdisk) write(image []byte) wire.Command {
+// write writes an image and, unless it is to be bare, the config drive.
+func (r *ramdisk) write(image []byte, bare bool) wire.Command {
 	r.t.Helper()
 	r.server.mu.Lock()
 	r.server.files["image"] = image
 	r.server.mu.Unlock()
-	return r.step("deploy", "write_image", map[string]any{
-		"image_info":  map[string]any{"id": "tiny", "urls": []string{r.server.URL + "/files/image", r.server.URL + "/files/image"}, "os_hash_algo": "sha256", "os_hash_value": hexSum(image)},
-		"configdrive": configDrive(),
-	})
+	args := map[string]any{
+		"image_info": map[string]any{"id": "tiny", "urls": []string{r.server.URL + "/files/image", r.server.URL + "/files/image"}, "os_hash_algo": "sha256", "os_hash_value": hexSum(image)},
+	}
+	if !bare {
+		args["configdrive"] = configDrive()
+	}
+	return r.step("deploy", "write_image", args)
 }
 
 // configDrive is made as the appliance makes it: ISO 9660, packed.
