@@ -153,11 +153,11 @@ func (c call) particular(raw []byte) error {
 
 // oddMatch is the refusal of a change for its If-Match by a controller that is
 // particular about it.
-func (c call) oddMatch(ifMatch, _ string) error {
+func (c call) oddMatch(ifMatch string) error {
 	switch {
 	case c.on("R-02") && ifMatch != "":
 		return mismatch()
-	case c.on("R-01") && !c.on("R-02") && ifMatch == "":
+	case ifMatch == "" && !c.on("R-02") && (c.on("R-01") || c.on("R-03") || c.on("R-04")):
 		return needsMatch()
 	}
 	return nil
