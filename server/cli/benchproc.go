@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -209,9 +208,12 @@ type pickup struct {
 	last  time.Time // when the last of them was heard of
 }
 
-// quiet is how long nothing must be heard of any more run before those that
-// were not are looked at one by one.
-const quiet = 2 * time.Second
+// Nothing must be heard of any run for longest, or after the first for quiet,
+// before those that were not are looked at one by one.
+const (
+	longest = 15 * time.Second
+	quiet   = 2 * time.Second
+)
 
 // take notes a message, and says whether it was one of those.
 func (p *pickup) take(m store.Message, now time.Time) bool {
@@ -229,7 +231,7 @@ func (p *pickup) take(m store.Message, now time.Time) bool {
 func takenUp(ctx context.Context, cl *client.Client, open map[uint64]bool, after uint64) (*pickup, error) {
 	listen, stop := context.WithCancel(ctx)
 	defer stop()
-	silence := time.AfterFunc(time.Minute, stop)
+	silence := time.AfterFunc(longest, stop)
 	defer silence.Stop()
 	p := &pickup{runs: open}
 	err := eachMessage(listen, cl, after, func(m store.Message) bool {
@@ -238,8 +240,11 @@ func takenUp(ctx context.Context, cl *client.Client, open map[uint64]bool, after
 		}
 		return len(p.runs) > 0
 	})
-	if len(p.runs) == 0 || err != nil && listen.Err() == nil || ctx.Err() != nil {
-		return p, errors.Join(err, ctx.Err())
+	switch {
+	case ctx.Err() != nil:
+		return p, ctx.Err()
+	case len(p.runs) == 0 || listen.Err() == nil:
+		return p, err
 	}
 	still, err := openRuns(ctx, cl) // others had ended between the count and the kill
 	for id := range p.runs {

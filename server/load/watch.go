@@ -10,6 +10,9 @@ import (
 	"bessemer/server/client"
 )
 
+// look is the time between two looks at the nodes.
+const look = 500 * time.Millisecond
+
 // patience is how long an appliance may be away in a run; it may be restarting.
 const patience = 30 * time.Second
 
@@ -51,7 +54,7 @@ func (w *watch) until(ctx context.Context, total int, asking <-chan []error, hal
 			sent = true
 		case <-ctx.Done():
 			return more, ctx.Err()
-		case <-time.After(time.Second):
+		case <-time.After(look):
 		}
 		all, err := w.states(ctx)
 		switch {
