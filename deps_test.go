@@ -33,7 +33,7 @@ var imports = map[string]string{
 	"bmc/sim/flaw":             "",
 	"bmc/sim/ipmi":             "bmc bmc/sim bmc/sim/flaw store",
 	"bmc/sim/lab":              "bmc bmc/sim store",
-	"bmc/sim/rack":             "bmc bmc/sim bmc/sim/... store agent/...",
+	"bmc/sim/rack":             "bmc bmc/sim bmc/sim/... store agent agent/...",
 	"bmc/sim/tinyos":           "agent/disk agent/hw",
 	"bmc/sim/hardware":         "bmc/sim bmc/sim/flaw bmc/sim/tinyos agent/...",
 	"pxe":                      "store",
