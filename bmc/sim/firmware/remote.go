@@ -26,6 +26,9 @@ type wireState struct {
 	Initrd string         `json:"initrd,omitempty"`
 }
 
+// tftpHeader tells with each packet where TFTP is reached.
+const tftpHeader = "Bessemer-TFTP"
+
 // Handler serves a Wire, so that machines of another process can use it: give
 // it a unix socket of mode 0600. POST /dhcp?port=67 takes and returns a packet,
 // 204 stands for no reply; GET /wire tells the rest as JSON.
@@ -59,6 +62,7 @@ func carry(w Wire, rw http.ResponseWriter, r *http.Request) {
 		rw.WriteHeader(http.StatusNoContent)
 	default:
 		rw.Header().Set("Content-Type", "application/octet-stream")
+		rw.Header().Set(tftpHeader, w.TFTP().String())
 		_, _ = rw.Write(reply) // who asked has gone
 	}
 }
@@ -110,11 +114,23 @@ func (r *remote) DHCP(ctx context.Context, packet []byte, port int) ([]byte, err
 		_, _ = io.CopyN(io.Discard, resp.Body, maxFrame) // so that the connection is used again
 		return nil, nil
 	}
+	r.restarted(resp.Header.Get(tftpHeader))
 	reply, err := io.ReadAll(io.LimitReader(resp.Body, maxFrame+1))
 	if err != nil || len(reply) > maxFrame {
 		return nil, ctx.Err()
 	}
 	return reply, nil
+}
+
+// restarted forgets what the appliance has told, if its TFTP server is
+// elsewhere now: that is another process, and what DHCP offers is to be had
+// from that one.
+func (r *remote) restarted(tftp string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if tftp != r.state.TFTP.String() {
+		r.asked = time.Time{}
+	}
 }
 
 // TFTP implements Wire.
