@@ -11,7 +11,7 @@ func (c *Controller) secureBoot() secure {
 
 func (rf *Redfish) getSecureBoot(c call) (reply, error) {
 	s := c.ctl.secureBoot()
-	if c.on("B-15") && s.on != s.next {
+	if c.on("B-15") && s.on != s.next && c.Method == "GET" {
 		return reply{}, &fault{status: 500, message: "InternalError", text: "Secure boot is being configured."}
 	}
 	current := "Disabled"
