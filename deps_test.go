@@ -51,7 +51,7 @@ var imports = map[string]string{
 	"server/api":               "store bmc pxe/images server/auth server/conductor server/trace agent/wire",
 	"server/client":            "",
 	"server/load":              "server/client",
-	"server/cli":               "store bmc configs pxe pxe/... server server/auth server/client server/trace agent/fetch ui bmc/sim/flaw bmc/sim/hardware bmc/sim/rack bmc/sim/firmware bmc/sim/tinyos",
+	"server/cli":               "store bmc configs pxe pxe/... server server/auth server/client server/trace agent/fetch ui bmc/sim/flaw bmc/sim/hardware bmc/sim/rack bmc/sim/firmware bmc/sim/tinyos server/load",
 	"server":                   "store bmc configs pxe pxe/... server/api server/auth server/conductor agent/fetch ui bmc/sim/firmware",
 }
 
