@@ -53,6 +53,11 @@ type order struct {
 	Agent    int64 // the number of the call to an agent that fails; 0: none
 	Machines int64 // the same of machines' requests
 	Lost     bool  // these do what they ask for, and only the answer is lost
+	// Every is after how many more writes, calls or requests the next one
+	// fails; 0: there is no next one.
+	Every uint64
+	// Hits is the file to which a line is added for each that has failed.
+	Hits string
 
 	OpenFiles uint64 // limit on open files; 0: as it is
 	FileSize  uint64 // limit on the size of a file, bytes
@@ -201,9 +206,29 @@ func linesOf(name string) map[string]bool {
 	return lines
 }
 
+// due says whether the n-th is one that fails, and notes that it does.
+func (o *order) due(n, first, lasts uint64) bool {
+	if n < first {
+		return false
+	}
+	behind := n - first
+	if o.Every > 0 {
+		behind %= o.Every
+	}
+	if behind > lasts {
+		return false
+	}
+	if o.Hits != "" {
+		pointsMu.Lock()
+		defer pointsMu.Unlock()
+		appendLine(o.Hits, "hit")
+	}
+	return true
+}
+
 // write fails the store's write that is to fail.
 func (o *order) write(n uint64, when store.Moment) error {
-	if n < o.Write || n > o.Write+o.WriteLasts || when != o.WriteWhen {
+	if when != o.WriteWhen || !o.due(n, o.Write, o.WriteLasts) {
 		return nil
 	}
 	return &os.PathError{Op: "write", Path: "the store", Err: o.WriteErrno}
@@ -219,7 +244,7 @@ var calls, requests atomic.Int64
 
 // RoundTrip implements [http.RoundTripper].
 func (l *losing) RoundTrip(r *http.Request) (*http.Response, error) {
-	if calls.Add(1) != l.order.Agent {
+	if !l.order.due(uint64(calls.Add(1)), uint64(l.order.Agent), 0) {
 		return l.next.RoundTrip(r)
 	}
 	if l.order.Lost {
@@ -236,7 +261,7 @@ func (l *losing) RoundTrip(r *http.Request) (*http.Response, error) {
 // loseRequests breaks off one request of a machine.
 func (o *order) loseRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if requests.Add(1) != o.Machines {
+		if !o.due(uint64(requests.Add(1)), uint64(o.Machines), 0) {
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -17,6 +17,7 @@ import (
 
 	"bessemer/bmc/sim"
 	"bessemer/bmc/sim/firmware"
+	"bessemer/bmc/sim/hardware"
 	"bessemer/bmc/sim/rack"
 	"bessemer/bmc/sim/tinyos"
 )
@@ -149,6 +150,44 @@ func (s *site) setInstance(node, sum string) {
 	}
 }
 
+// recover brings a node to the state that a task should have led to, as a
+// person would who has read the error.
+func (s *site) recover(m *rack.Machine, uuid string, goal task) {
+	s.t.Helper()
+	asks := map[string]map[string]task{
+		"enroll":        {"": {name: "verify", path: "provision", body: provision("manage")}},
+		"manageable":    {"": {name: "clean", path: "provision", body: provision("provide")}},
+		"clean failed":  {"": {name: "manage", path: "provision", body: provision("manage")}},
+		"available":     {"": life[2], "manageable": life[10]},
+		"deploy failed": {"": life[2], "available": life[7], "manageable": life[7]},
+		"active":        {"": life[7]},
+	}
+	if goal.wrong {
+		s.setInstance(uuid, s.wrong)
+		asks["available"][""] = goal
+	}
+	for range 20 {
+		n := s.settle(uuid)
+		if n.State == goal.want {
+			if goal.path != "power" || n.Power == goal.power {
+				return
+			}
+			s.ask(uuid, goal)
+			continue
+		}
+		if n.Maintenance {
+			s.until(http.MethodDelete, "/v1/nodes/"+uuid+"/maintenance", nil, answer.ok)
+		}
+		next, ok := asks[n.State][goal.want]
+		if !ok {
+			next = asks[n.State][""]
+		}
+		s.ask(uuid, next)
+	}
+	s.v.violated("%s cannot be brought to %q by any means; it is %+v\n%s", m.Name(), goal.want, s.node(uuid), describe(m))
+	s.t.FailNow()
+}
+
 // describe says what a machine is at, for errors.
 func describe(m *rack.Machine) string {
 	events, _ := m.Journal()
@@ -177,6 +216,8 @@ func chosenDisk(m *rack.Machine) string {
 // diskName is what a kernel calls the n-th disk of its kind.
 func diskName(d sim.Disk, n int) string {
 	switch d.Bus {
+	case hardware.EMMC:
+		return fmt.Sprintf("/dev/mmcblk%d", n)
 	case sim.NVMe:
 		return fmt.Sprintf("/dev/nvme%dn1", n)
 	case sim.VirtioBlk:

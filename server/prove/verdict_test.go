@@ -24,6 +24,7 @@ type verdict struct {
 	mu    sync.Mutex
 	dice  *rand.Rand
 	wrong int
+	ended int // workflows that ended in a clear failure
 
 	Name       string   `json:"name"`
 	Seed       uint64   `json:"seed"`
