@@ -145,6 +145,8 @@ func (m *Machine) agent(r *run, b firmware.Boot) error {
 		}
 		return nil
 	}
+	lease := m.hold(ctx, r, b.Lease, func(err error) { p.pull(); crash(err) })
+	defer lease.end()
 	m.note(Event{Kind: Agent, Start: r.number, What: "runs", Text: p.Addr().String()})
 	m.reach(r, now{stage: StageAgent, lease: b.Lease.IP})
 	err = agent.Run(ctx, c, powered{machine, m, r})
