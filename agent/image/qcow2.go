@@ -51,7 +51,11 @@ func (w *writing) qcow2(ctx context.Context, un *unpacked) error {
 // fetch copies the file into the store.
 func (w *writing) fetch(ctx context.Context, un *unpacked, st store) error {
 	w.meter.beginFunc("fetch image", w.in.read.Load, w.file.Size())
-	buf := make([]byte, pieceSize)
+	n := int64(pieceSize)
+	if size := w.file.Size(); un.packing == Plain && size >= 0 {
+		n = min(n, size+1) // with the byte that is not there, a small file is one piece
+	}
+	buf := make([]byte, n)
 	for {
 		n, err := readFull(un, buf)
 		if _, werr := st.Write(buf[:n]); werr != nil {
@@ -79,9 +83,9 @@ func expand(ctx context.Context, file io.ReaderAt, h qcowHeader, c *canvas) erro
 	}
 	next := make(chan int64)
 	var wg sync.WaitGroup
-	for range workers {
+	for range min(workers, (h.size+segmentSize-1)/segmentSize) {
 		wg.Go(func() {
-			buf := make([]byte, pieceSize)
+			buf := make([]byte, min(pieceSize, h.size))
 			for off := range next {
 				if err := segment(ctx, img, c, off, min(off+segmentSize, h.size), buf); err != nil {
 					cancel(ra.blame(err))
