@@ -182,15 +182,15 @@ func (d *driver) write(ctx context.Context, uris []string, boot map[string]strin
 	return first
 }
 
-// tags returns the machine's resource as it was read just now, if it is the one
-// to be written; it is used once.
-func (d *driver) tags(uri string) *exchange {
+// tags returns those of the machine's resource as it was read just now, if it
+// is the one to be written; they are used once.
+func (d *driver) tags(uri string) *tags {
 	last := d.last
 	d.last = reading{}
 	if uri != d.system || time.Since(last.at) >= fresh {
 		return nil
 	}
-	return last.x
+	return last.t
 }
 
 // overrides returns the Boot objects for a boot setting, in the order to try.

@@ -170,6 +170,7 @@ func (c *conn) open(ctx context.Context, auth http.Header) (*exchange, error) {
 	})
 	if err == nil {
 		c.api = api
+		c.api.Service = nil // thousands of copies of the root, which we read ourselves
 		return x, nil
 	}
 	return x, c.explain(err, http.MethodGet, "/redfish/v1/", x)

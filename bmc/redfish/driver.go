@@ -31,7 +31,7 @@ type driver struct {
 type reading struct {
 	at time.Time
 	s  *system
-	x  *exchange
+	t  *tags
 }
 
 // fresh is how long a reading may stand for another one.
@@ -172,7 +172,7 @@ func (d *driver) read(ctx context.Context) (*system, error) {
 		}
 	}
 	if err == nil {
-		d.last = reading{time.Now(), s, x}
+		d.last = reading{time.Now(), s, tagsOf(x)}
 	}
 	return s, err
 }

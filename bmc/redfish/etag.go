@@ -16,21 +16,22 @@ import (
 // one that worked is tried first the next time. No other error is met with
 // another try here.
 //
-// x, if not nil, is the resource as it was read just now, and saves the first
-// try's own read.
-func (c *conn) patch(ctx context.Context, path string, payload any, x *exchange) error {
+// known, if not nil, are the tags of the resource as it was read just now, and
+// save the first try's own read.
+func (c *conn) patch(ctx context.Context, path string, payload any, known *tags) error {
 	var tried []string
 	var first error
 	for i := 0; i < len(etagForms); i++ {
-		form, given := (c.etags+i)%len(etagForms), x != nil
+		form, given := (c.etags+i)%len(etagForms), known != nil
 		if !given {
-			var err error
-			if x, err = c.do(ctx, http.MethodGet, path, nil, nil); err != nil {
+			x, err := c.do(ctx, http.MethodGet, path, nil, nil)
+			if err != nil {
 				return err
 			}
+			known = tagsOf(x)
 		}
-		value := tagOf(x, form)
-		x = nil
+		value := etagForms[form](known.header, known.body)
+		known = nil
 		if slices.Contains(tried, value) {
 			continue
 		}
@@ -72,13 +73,16 @@ var etagForms = []func(header, body string) string{
 	func(string, string) string { return "" },
 }
 
-// tagOf is the tag of a resource that was read, in one of the forms.
-func tagOf(x *exchange, form int) string {
+// tags are the values of a resource's version, as they stand in the answer's
+// header and body.
+type tags struct{ header, body string }
+
+func tagsOf(x *exchange) *tags {
 	var doc struct {
 		ETag text `json:"@odata.etag"`
 	}
 	_ = json.Unmarshal(x.body, &doc) // the header's value remains
-	return etagForms[form](x.header.Get("ETag"), string(doc.ETag))
+	return &tags{x.header.Get("ETag"), string(doc.ETag)}
 }
 
 // withoutSuffix removes what a web server in front adds to a tag when it
