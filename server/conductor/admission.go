@@ -168,13 +168,27 @@ func (t *Task) admit(a *admission) error {
 
 // places brings the admissions in line with where a node's run stands: what it
 // has left behind it gives back.
-func (c *Conductor) places(node, step string) {
+func (c *Conductor) places(node string, w *Workflow, step string) {
+	c.mu.Lock()
+	if w != nil && w.needsAgent(step) {
+		c.working[node] = true
+	} else {
+		delete(c.working, node)
+	}
+	c.mu.Unlock()
 	if step != "reboot" && step != "await-agent" {
 		c.boots.leave(node)
 	}
 	if step != "write-image" {
 		c.streams.leave(node)
 	}
+}
+
+// workingAgents is how many agents have something to do.
+func (c *Conductor) workingAgents() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.working)
 }
 
 // admitAgain fills the admissions from the journal: who was let in keeps its

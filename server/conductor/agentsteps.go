@@ -126,20 +126,29 @@ func (t *Task) working(what string, p *wire.Progress) error {
 			What: clip(p.What, 100), Done: p.Done, Total: p.Total, Rate: p.Rate, ETA: p.ETA, At: time.Now(),
 		}
 	}
-	return pause(what, t.grain())
+	return pause(what, grain(time.Since(t.live.begun), t.c.workingAgents()))
 }
 
-// grain is the time between two polls: short at first, since small things
-// are done soon; an agent that is done sends a heartbeat at once anyhow.
-func (t *Task) grain() time.Duration {
-	since := time.Since(t.live.begun)
+// Polls of agents.
+const (
+	pollsPerSecond = 20               // of all agents together
+	longestPoll    = 15 * time.Second // of one agent
+)
+
+// grain is the time between two polls of an agent that has been at work for a
+// while, as one of so many. It is short at first, since small things are done
+// soon. An agent that is done sends a heartbeat at once anyhow, so what is
+// left to see is how far it has come, and that may be seen more rarely where
+// there is much to see.
+func grain(since time.Duration, working int) time.Duration {
+	d := 2 * time.Second
 	switch {
 	case since < time.Second:
-		return 200 * time.Millisecond
+		d = 200 * time.Millisecond
 	case since < time.Minute:
-		return time.Second
+		d = time.Second
 	}
-	return 2 * time.Second
+	return max(d, min(longestPoll, time.Duration(working)*time.Second/pollsPerSecond))
 }
 
 // silent makes a failure of an agent that does not answer and has sent no

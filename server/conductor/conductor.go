@@ -37,6 +37,7 @@ type Conductor struct {
 	timers  map[string]*time.Timer        // wake-ups, by node
 	cancels map[string]context.CancelFunc // of the step that runs now, by node
 	lives   map[string]*liveStep          // by node
+	working map[string]bool               // nodes whose agents have something to do
 }
 
 var (
@@ -59,6 +60,7 @@ func New(c Config) *Conductor {
 		timers:    map[string]*time.Timer{},
 		cancels:   map[string]context.CancelFunc{},
 		lives:     map[string]*liveStep{},
+		working:   map[string]bool{},
 		born:      time.Now(), process: newToken()[:12],
 	}
 	cond.agents.around = c.AgentTransport
@@ -134,7 +136,7 @@ func (c *Conductor) refresh(node string) (gone bool) {
 		return false
 	}
 	n, _ := c.index.get(node)
-	c.places(node, n.step)
+	c.places(node, c.workflows[n.workflow], n.step)
 	return gone
 }
 
@@ -148,7 +150,7 @@ func (c *Conductor) follow(n *store.Node, r *store.Run, version uint64) {
 	if n.Run != 0 {
 		step = r.Step
 	}
-	c.places(n.UUID, step)
+	c.places(n.UUID, c.workflows[r.Workflow], step)
 }
 
 // temp returns the directory for short-lived files, which may hold secrets.

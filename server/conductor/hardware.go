@@ -155,6 +155,7 @@ func (t *Task) setPower(s store.PowerState) {
 	if s == "" {
 		return
 	}
+	t.c.index.sawPower(t.Node.UUID)
 	t.Change(func(n *store.Node) { n.PowerState = s })
 }
 

@@ -86,8 +86,11 @@ type sighting struct {
 	At   time.Time
 	mode string // boot mode of its firmware, as far as it has said
 
+	power   time.Time // when its power state was read, or set
 	claimed time.Time // when the agent's token was given
 	beat    time.Time // of the last heartbeat
+
+	repeated string // the agent's token that was asked for again, from the address that it was given to
 }
 
 func newIndex() *index {
@@ -255,6 +258,24 @@ func (x *index) note(uuid, what string, more func(*sighting)) {
 	}
 	s.What, s.At = what, time.Now()
 	more(s)
+}
+
+// sawPower notes that a node's power state is known as of now.
+func (x *index) sawPower(uuid string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s := x.seen[uuid]
+	if s == nil {
+		s = &sighting{}
+		x.seen[uuid] = s
+	}
+	s.power = time.Now()
+}
+
+// powerSeen reports whether a node's power state was seen within a time.
+func (x *index) powerSeen(uuid string, within time.Duration) bool {
+	at := x.lastSeen(uuid).power
+	return !at.IsZero() && time.Since(at) < within
 }
 
 func (x *index) lastSeen(uuid string) sighting {

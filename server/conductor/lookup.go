@@ -45,8 +45,11 @@ func (c *Conductor) Lookup(ctx context.Context, macs []string, uuid, peer string
 		return r, err
 	}
 	c.index.note(node.UUID, "lookup", func(s *sighting) {
-		if token != maskedToken {
+		switch {
+		case token != maskedToken:
 			s.claimed = s.At
+		case wantToken && node.Agent.Address == hostOf(peer):
+			s.repeated = node.Agent.Token
 		}
 	})
 	if token == maskedToken && wantToken {

@@ -16,9 +16,11 @@ const (
 	// powerMisses is how many reads in a row must fail before a node goes
 	// into maintenance.
 	powerMisses = 3
-	// powerReaders is how many controllers are read at once.
-	powerReaders = 16
 )
+
+// powerReaders is how many controllers are read at once: enough that those
+// which hang until their call is given up, one in four, hold up no others.
+func powerReaders(nodes int) int { return max(16, nodes/4) }
 
 // syncPower reads the power state of each idle node now and then, and records
 // it. It is a reconcile loop: what the controller says is the truth.
@@ -40,9 +42,10 @@ func (c *Conductor) syncPower(ctx context.Context) {
 	}
 }
 
-// syncAll reads all idle nodes once, spread over half the interval.
+// syncAll reads all idle nodes once, spread over half the interval; but for
+// those whose state a run, a person or the last round has shown since.
 func (c *Conductor) syncAll(ctx context.Context, interval time.Duration, misses map[string]int) {
-	nodes, err := c.idleNodes()
+	nodes, err := c.idleNodes(interval / 2)
 	if err != nil {
 		c.log.Error().Err(err).Msg("read nodes for power sync")
 		return
@@ -53,13 +56,11 @@ func (c *Conductor) syncAll(ctx context.Context, interval time.Duration, misses 
 	var (
 		mu    sync.Mutex
 		wg    sync.WaitGroup
-		slots = make(chan struct{}, powerReaders)
+		slots = make(chan struct{}, powerReaders(len(nodes)))
 		gap   = interval / 2 / time.Duration(len(nodes))
 	)
 	defer wg.Wait()
-	known := map[string]bool{}
 	for _, n := range nodes {
-		known[n.UUID] = true
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
@@ -84,7 +85,7 @@ func (c *Conductor) syncAll(ctx context.Context, interval time.Duration, misses 
 	mu.Lock()
 	defer mu.Unlock()
 	for node := range misses {
-		if !known[node] {
+		if _, ok := c.index.get(node); !ok {
 			delete(misses, node)
 		}
 	}
@@ -97,16 +98,16 @@ func count(misses int, err error) int {
 	return misses + 1
 }
 
-// idleNodes returns the nodes that nothing works on and whose controller is
-// known to have worked.
-func (c *Conductor) idleNodes() (nodes []*store.Node, err error) {
+// idleNodes returns the nodes that nothing works on, whose controller is known
+// to have worked, and whose power state was not seen for a while.
+func (c *Conductor) idleNodes(since time.Duration) (nodes []*store.Node, err error) {
 	err = c.db.View(func(tx *store.Tx) error {
 		nodes = nil
 		for n, err := range store.Nodes.All(tx) {
 			if err != nil {
 				return err
 			}
-			if wantsPowerSync(n) {
+			if wantsPowerSync(n) && !c.index.powerSeen(n.UUID, since) {
 				nodes = append(nodes, n)
 			}
 		}
@@ -128,11 +129,16 @@ func wantsPowerSync(n *store.Node) bool {
 	return !n.Maintenance || n.Fault == powerFault
 }
 
-func (c *Conductor) readPowerOf(ctx context.Context, n *store.Node) (store.PowerState, error) {
+func (c *Conductor) readPowerOf(ctx context.Context, n *store.Node) (s store.PowerState, err error) {
 	client, err := c.config.BMC.Client(n)
 	if err != nil {
 		return "", err
 	}
+	defer func() {
+		if err == nil {
+			c.index.sawPower(n.UUID)
+		}
+	}()
 	ctx = store.WithScope(ctx, store.Scope{Node: n.UUID})
 	return client.PowerState(bmc.Quiet(ctx))
 }

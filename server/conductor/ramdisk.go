@@ -35,6 +35,9 @@ func awaitAgent(ctx context.Context, t *Task) error {
 	since, limit := later(seen.At, t.live.begun), t.Limits().Boot
 	if t.Node.Agent.Token != "" {
 		since, limit = later(seen.claimed, t.live.begun), t.Limits().Claim
+		if seen.repeated == t.Node.Agent.Token { // whoever asks again has not got it
+			limit = 0
+		}
 	}
 	if idle := time.Since(since); idle < limit {
 		return pause(awaited(seen, boot.BootedAt)+t.again(), limit-idle)

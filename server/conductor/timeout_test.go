@@ -130,6 +130,29 @@ func TestTokenWithoutHeartbeat(t *testing.T) {
 	})
 }
 
+// TestTokenAskedForAgain: an agent that asks again from where it was given its
+// token has lost it, and the node is started anew at once; another machine that
+// asks changes nothing.
+func TestTokenAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newQuietWorld(t)
+		w.enroll(store.Available)
+		w.provision("active")
+		w.after(time.Second)
+		for _, tt := range []struct {
+			peer   string
+			starts int
+		}{{"192.0.2.7:4000", 1}, {"192.0.2.66:4000", 1}, {"192.0.2.7:4001", 2}, {"192.0.2.7:4002", 2}} {
+			if _, err := w.Lookup(t.Context(), []string{testMAC}, "", tt.peer, true); err != nil {
+				t.Fatal(err)
+			}
+			if w.after(10 * time.Second); w.m.starts() != tt.starts {
+				t.Errorf("%d starts after a lookup from %s, want %d", w.m.starts(), tt.peer, tt.starts)
+			}
+		}
+	})
+}
+
 // A pipeAgent is an agent at the other end of pipes: fake time goes on while
 // it is talked to.
 type pipeAgent struct {
