@@ -147,9 +147,13 @@ func (m *machine) carry(ctx context.Context, packet []byte, port int) []byte {
 	if m.blocked() || m.lost() || m.delay(ctx) != nil {
 		return nil
 	}
-	within, cancel := context.WithTimeout(ctx, carryTime)
-	defer cancel()
-	reply, err := m.Wire.DHCP(within, packet, port)
+	var reply []byte
+	err := m.through(ctx, anyError, func() (err error) {
+		within, cancel := context.WithTimeout(ctx, carryTime)
+		defer cancel()
+		reply, err = m.Wire.DHCP(within, packet, port)
+		return err
+	})
 	if err != nil || reply == nil || m.lost() || m.delay(ctx) != nil {
 		return nil
 	}

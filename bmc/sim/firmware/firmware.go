@@ -16,7 +16,8 @@ import (
 // many machines at once.
 type Wire interface {
 	// DHCP carries a packet to a port of the appliance, 67 or 4011, and the
-	// reply back; nil for none. An error is to the machine as a lost packet.
+	// reply back; nil for none. An error means that the appliance does not
+	// take packets now.
 	DHCP(ctx context.Context, packet []byte, port int) (reply []byte, err error)
 	// TFTP is where the appliance's port 69 is reached; zero: none.
 	TFTP() netip.AddrPort

@@ -96,7 +96,11 @@ func (m *machine) do(ctx context.Context, method string, u *url.URL) (*http.Resp
 		return nil, err
 	}
 	req.Header.Set("User-Agent", "iPXE/1.21.1")
-	resp, err := m.agent().Do(req)
+	var resp *http.Response
+	err = m.through(ctx, refused, func() (err error) {
+		resp, err = m.agent().Do(req)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

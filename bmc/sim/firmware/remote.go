@@ -82,8 +82,8 @@ const (
 )
 
 // NewRemote returns the other end of a [Handler] behind a unix socket. While
-// nobody serves there, packets are lost as they are on a cable that is pulled;
-// once somebody does again, it works again.
+// nobody serves there, DHCP returns an error; once somebody does again, it
+// works again.
 func NewRemote(socket string) Wire {
 	d := net.Dialer{Timeout: 5 * time.Second}
 	return &remote{client: http.Client{
@@ -107,18 +107,19 @@ func (r *remote) DHCP(ctx context.Context, packet []byte, port int) ([]byte, err
 	req.GetBody = nil // a packet that may have arrived is not sent again
 	resp, err := r.client.Do(req)
 	if err != nil {
-		return nil, ctx.Err() // lost
+		return nil, fmt.Errorf("carry a packet to the appliance: %w", err)
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		_, _ = io.CopyN(io.Discard, resp.Body, maxFrame) // so that the connection is used again
+	reply, err := io.ReadAll(io.LimitReader(resp.Body, maxFrame+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("carry a packet to the appliance: %w", err)
+	case resp.StatusCode >= http.StatusInternalServerError:
+		return nil, fmt.Errorf("carry a packet to the appliance: %s: %.200s", resp.Status, reply)
+	case resp.StatusCode != http.StatusOK || len(reply) > maxFrame:
 		return nil, nil
 	}
 	r.restarted(resp.Header.Get(tftpHeader))
-	reply, err := io.ReadAll(io.LimitReader(resp.Body, maxFrame+1))
-	if err != nil || len(reply) > maxFrame {
-		return nil, ctx.Err()
-	}
 	return reply, nil
 }
 

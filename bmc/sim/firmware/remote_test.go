@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // serveWire serves a Wire on a unix socket until close is called.
@@ -41,8 +43,8 @@ func TestRemote(t *testing.T) {
 	if err := boot(); err == nil {
 		t.Error("booted from nowhere")
 	}
-	if reply, err := w.DHCP(t.Context(), make([]byte, 300), 67); reply != nil || err != nil {
-		t.Errorf("a packet to nowhere: %d bytes, %v; want it lost", len(reply), err)
+	if reply, err := w.DHCP(t.Context(), make([]byte, 300), 67); reply != nil || err == nil {
+		t.Errorf("a packet to nowhere: %d bytes, %v", len(reply), err)
 	}
 	for range 2 {
 		stop := serveWire(t, r, socket)
@@ -102,4 +104,44 @@ func TestRenew(t *testing.T) {
 	if _, err := Renew(t.Context(), r.config(t, bios), b.Lease); !errors.Is(err, ErrLeaseLost) {
 		t.Errorf("renewed another's address: %v", err)
 	}
+}
+
+// TestOutage takes the appliance away while machines in a hurry boot: its wire,
+// then its HTTP server.
+func TestOutage(t *testing.T) {
+	r := newRig(t, nil)
+	asked := 0
+	c := r.config(t, uefi)
+	c.Wire, c.Pace, c.floor = away{r, func() bool { asked++; return asked%4 != 0 }}, 0.001, 0
+	if b, err := netboot(t, c); err != nil || b.Action != Ramdisk || asked < 12 {
+		t.Errorf("%q, %v after %d packets", b.Action, err, asked)
+	}
+	m := newMachine(c)
+	tries := 0
+	err := m.through(t.Context(), refused, func() error {
+		if tries++; tries < 3 {
+			return &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+		}
+		return nil
+	})
+	if err != nil || tries != 3 {
+		t.Errorf("%d tries, %v", tries, err)
+	}
+	m.floor, tries = time.Nanosecond, 0
+	if err := m.through(t.Context(), refused, func() error { tries++; return syscall.ECONNREFUSED }); err == nil || tries > 2 {
+		t.Errorf("%d tries, %v", tries, err)
+	}
+}
+
+// away is a Wire that is gone now and then.
+type away struct {
+	*rig
+	gone func() bool
+}
+
+func (a away) DHCP(ctx context.Context, packet []byte, port int) ([]byte, error) {
+	if a.gone() {
+		return nil, errors.New("away")
+	}
+	return a.rig.DHCP(ctx, packet, port)
 }
