@@ -172,7 +172,7 @@ func (d *driver) read(ctx context.Context) (*system, error) {
 		}
 	}
 	if err == nil {
-		d.last = reading{time.Now(), s, tagsOf(x)}
+		d.last = reading{time.Now(), s, &tags{x.header.Get("ETag"), string(s.ETag)}}
 	}
 	return s, err
 }

@@ -76,6 +76,7 @@ func (c collection) paths(max int) []string {
 }
 
 type system struct {
+	ETag                                         text `json:"@odata.etag"`
 	Manufacturer, Model, SerialNumber, SKU, UUID text
 	PowerState                                   text
 	Boot                                         loose[override]

@@ -95,6 +95,11 @@ func etag(body doc) string {
 	if err != nil {
 		return ""
 	}
+	return etagOf(b)
+}
+
+// etagOf is etag of a resource that is encoded already.
+func etagOf(b []byte) string {
 	sum := sha256.Sum256(b)
 	return `"` + hex.EncodeToString(sum[:8]) + `"`
 }
@@ -118,14 +123,15 @@ func (c *call) write(w http.ResponseWriter, out reply, err error) {
 	if out.status == 0 {
 		out.status = http.StatusOK
 	}
+	b, jsonErr := json.Marshal(out.body)
 	if out.status == http.StatusOK {
-		header, body, _ := c.tags(etag(out.body))
+		header, body, _ := c.tags(etagOf(b))
 		w.Header().Set("ETag", header)
 		if body != "" {
 			out.body["@odata.etag"] = body
+			b, jsonErr = json.Marshal(out.body)
 		}
 	}
-	b, jsonErr := json.Marshal(out.body)
 	if jsonErr != nil {
 		http.Error(w, jsonErr.Error(), http.StatusInternalServerError)
 		return
