@@ -3,6 +3,7 @@ package rack
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 )
@@ -38,22 +39,53 @@ func indexOf(first, a netip.Addr) int {
 	return ((int(b[1])-int(f[1]))*blockCount+int(b[2])-int(f[2]))*perBlock + int(b[3]) - 1
 }
 
+// claimPort is where a rack claims a block of addresses, at its last address:
+// nothing is ever sent there.
+const claimPort = 6229
+
 // freeNetwork finds where a rack of n machines may begin: the first place where
-// no other rack of this host has an address.
-func freeNetwork(n int) (netip.Addr, error) {
-	blocks := max(1, (n+perBlock-1)/perBlock)
+// no other rack of this host has an address. It claims the blocks, so that of
+// two racks that begin at a time each finds its own.
+func freeNetwork(n int) (first netip.Addr, claims []io.Closer, err error) {
 	base := controllers.Addr().As4()
-	for b := 0; b+blocks <= blockCount; b += blockStep {
-		first := netip.AddrFrom4([4]byte{base[0], base[1], byte(b), 0})
-		free := true
-		for i := range blocks {
-			free = free && isFree(address(first, i*perBlock))
+	for b := 0; b+blocksOf(n) <= blockCount; b += blockStep {
+		first = netip.AddrFrom4([4]byte{base[0], base[1], byte(b), 0})
+		claims, free := claimNetwork(first, n)
+		for i := 0; i < blocksOf(n) && free; i++ {
+			free = isFree(address(first, i*perBlock))
 		}
 		if free {
-			return first, nil
+			return first, claims, nil
 		}
+		closeAll(claims)
 	}
-	return netip.Addr{}, fmt.Errorf("find addresses for the controllers of %d machines in %s: all are taken; end another rack of this host", n, controllers)
+	return netip.Addr{}, nil, fmt.Errorf("find addresses for the controllers of %d machines in %s: all are taken; end another rack of this host", n, controllers)
+}
+
+// blocksOf is how many blocks n machines need.
+func blocksOf(n int) int { return max(1, (n+perBlock-1)/perBlock) }
+
+// claimNetwork claims the blocks of n machines, as far as nobody else has them.
+// The system frees them when the process ends.
+func claimNetwork(first netip.Addr, n int) (claims []io.Closer, all bool) {
+	all = true
+	for i := range blocksOf(n) {
+		a := address(first, i*perBlock).As4()
+		a[3] = 255
+		c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.AddrFrom4(a), claimPort)))
+		if err != nil {
+			all = false
+			continue
+		}
+		claims = append(claims, c)
+	}
+	return claims, all
+}
+
+func closeAll(cs []io.Closer) {
+	for _, c := range cs {
+		_ = c.Close() // nothing was written to it
+	}
 }
 
 // isFree reports whether no controller is at an address.

@@ -27,6 +27,7 @@ type Rack struct {
 	opts    Options
 	network netip.Addr // where the controllers' addresses begin
 	lock    *os.File
+	claims  []io.Closer  // of the network
 	http    *http.Server // of all Redfish services
 	serving sync.WaitGroup
 
@@ -55,6 +56,7 @@ func New(o Options) (*Rack, error) {
 	}
 	r := &Rack{opts: o, lock: lock, byName: map[string]*Machine{}, ended: make(chan struct{})}
 	if err := r.fill(); err != nil {
+		closeAll(r.claims)
 		_ = lock.Close()
 		return nil, fmt.Errorf("make rack in %s: %w", o.Dir, err)
 	}
@@ -81,6 +83,9 @@ func (r *Rack) fill() error {
 		return fmt.Errorf("read %s: network %q is not an IPv4 address", rackFile, r.layout.Network)
 	}
 	r.network = first
+	if r.claims == nil { // what another has shows when the controllers go on the network
+		r.claims, _ = claimNetwork(first, max(r.opts.Machines, len(r.layout.Machines)))
+	}
 	for _, name := range r.layout.Machines {
 		ps, err := findProfiles([]string{name})
 		if err != nil {
@@ -99,7 +104,7 @@ func (r *Rack) plan() error {
 	first := r.opts.Network.Addr()
 	if !r.opts.Network.IsValid() {
 		var err error
-		if first, err = freeNetwork(r.opts.Machines); err != nil {
+		if first, r.claims, err = freeNetwork(r.opts.Machines); err != nil {
 			return err
 		}
 	}
@@ -221,6 +226,7 @@ func (r *Rack) Close() error {
 	}
 	err := errs.Wait()
 	r.serving.Wait()
+	closeAll(r.claims)
 	return errors.Join(err, r.lock.Close())
 }
 
