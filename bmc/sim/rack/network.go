@@ -137,6 +137,9 @@ func (m *Machine) agent(r *run, b firmware.Boot) error {
 	c := m.agentConfig(args, b.Lease.IP)
 	machine := m.hardware(r, b)
 	c.Listener, c.Now = p, machine.Now
+	c.Stall, c.Memory = max(m.takes(timeStall), leastStall), fileMemory
+	faults := c.Policy.Via
+	c.Policy.Via = func(next http.RoundTripper) http.RoundTripper { return faults(machine.Via(next)) }
 	c.Before = func(string) error {
 		if _, hit := m.flaws.Hit(flaw.AgentCrash); hit {
 			p.pull()

@@ -14,9 +14,17 @@ const (
 	timeShutdown = 8 * time.Second  // of a system that is asked to
 	timeKernel   = 10 * time.Second // of a kernel and what it starts
 	timeDisks    = 5 * time.Second  // that the agent waits for disks
+	timeStall    = 30 * time.Second // that a download may stand still
 	timeRetry    = 30 * time.Second // before the boot devices are tried again
 	timeCrash    = time.Minute      // that a ramdisk shows why its agent ended
 	timeLongPOST = 10 * time.Minute // B-22
+)
+
+// What an agent must not take from the rack's pace or from the memory that its
+// machine pretends to have: a busy host is slow by itself, and small.
+const (
+	leastStall = 10 * time.Second
+	fileMemory = 16 << 20 // bytes, for a qcow2 file
 )
 
 // takes is how long something takes at the rack's pace.
