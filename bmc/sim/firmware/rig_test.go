@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"flag"
 	"io"
 	"net"
 	"net/http"
@@ -34,6 +35,16 @@ const (
 	testUUID = "16b7275a-4a72-508c-0102-030405060708"
 	testPace = 0.004
 )
+
+// TestMain lets more tests run at a time than there are cores: machines that
+// boot wait more than they work.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		_ = f.Value.Set("16")
+	}
+	os.Exit(m.Run())
+}
 
 // A rig is the appliance's boot servers, as they are, on the loopback. It is a
 // Wire.
