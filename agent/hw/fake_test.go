@@ -117,3 +117,73 @@ func TestFakeEFIKeepsNoDuplicates(t *testing.T) {
 		t.Error("deleting an entry twice succeeded")
 	}
 }
+
+// TestFakeIsBusy: an opening for writing waits until nobody else holds the
+// disk, and gives up in the end (K-14).
+func TestFakeIsBusy(t *testing.T) {
+	f := newFake(t)
+	f.BusyPause = 1
+	asked, free := 0, 4
+	f.Busy = func(string) bool { asked++; return asked < free }
+	d, err := f.OpenDisk("/dev/sda", true)
+	if err != nil || asked != free {
+		t.Fatalf("asked %d times, %v", asked, err)
+	}
+	asked = 0
+	if err := d.RereadPartitions(); err != nil || asked != free {
+		t.Errorf("reread: asked %d times, %v", asked, err)
+	}
+	d.Close()
+	free = 1000
+	if _, err := f.OpenDisk("/dev/sda", true); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("got %v, want EBUSY", err)
+	}
+	asked = 0
+	if d, err = f.OpenDisk("/dev/sda", false); err != nil || asked != 0 {
+		t.Fatalf("opening for reading: asked %d times, %v", asked, err)
+	}
+	d.Close()
+}
+
+// TestFakeTearsWrites: of a write that fails in the middle, the first part is
+// on the disk.
+func TestFakeTearsWrites(t *testing.T) {
+	f := newFake(t)
+	f.Fault = func(op, _ string, off, n int64) error {
+		if op == "write" && off <= 100 && off+n > 100 {
+			return &Torn{Kept: 100 - off, Err: syscall.EIO}
+		}
+		return nil
+	}
+	var done int64
+	f.Done = func(op, _ string, _, n int64) { done += n }
+	d, err := f.OpenDisk("/dev/sda", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	n, err := d.WriteAt(bytes.Repeat([]byte{1}, 512), 0)
+	got := make([]byte, 512)
+	if _, rerr := d.ReadAt(got, 0); n != 100 || !errors.Is(err, syscall.EIO) || rerr != nil || bytes.Count(got, []byte{1}) != 100 || done != 100 {
+		t.Errorf("%d written, %v; %d on the disk, %d reported, %v", n, err, bytes.Count(got, []byte{1}), done, rerr)
+	}
+}
+
+// TestFakeAlters: what is reported may change while the machine runs, and an
+// alteration leaves the hardware as it is.
+func TestFakeAlters(t *testing.T) {
+	f := newFake(t)
+	f.Alter = func(inv *wire.Inventory) { inv.Disks[0].LogicalSectorSize = 4096; inv.Disks = inv.Disks[:1] }
+	disks, err := f.Disks(t.Context())
+	if err != nil || len(disks) != 1 || f.Hardware.Disks[0].LogicalSectorSize != 0 || len(f.Hardware.Disks) != 2 {
+		t.Errorf("%+v, %v; the hardware is %+v", disks, err, f.Hardware.Disks)
+	}
+	d, err := f.OpenDisk("/dev/sda", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if d.SectorSize() != 4096 {
+		t.Errorf("sectors of %d bytes", d.SectorSize())
+	}
+}
