@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// cacheSize is how many decoded records are kept.
-const cacheSize = 16384
+// cacheSize is how many decoded records are kept: those of 10,000 nodes and
+// their ports, some 2 KiB each.
+const cacheSize = 1 << 16
 
 // A cache keeps decoded records, since decoding is most of the cost of a read.
 // An entry stands for one sealed value: its nonce is drawn anew each time a

@@ -218,3 +218,28 @@ func TestClosed(t *testing.T) {
 		t.Errorf("second Close = %v", err)
 	}
 }
+
+// TestNothingToWrite: a Batch that has written nothing does not wait for the
+// disk, unless there are messages to be saved.
+func TestNothingToWrite(t *testing.T) {
+	var commits uint64
+	db, err := store.Open(t.TempDir(), store.Options{NoSync: true, Fault: func(n uint64, when store.Moment) error {
+		if when == store.AfterWrite {
+			commits++
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	nothing := func(*store.Tx) error { return nil }
+	before := commits
+	if err := db.Batch(nothing); err != nil || commits != before {
+		t.Errorf("%d commits for nothing (%v)", commits-before, err)
+	}
+	db.Record(t.Context(), store.Message{Label: "x"})
+	if err := db.Batch(nothing); err != nil || commits != before+1 {
+		t.Errorf("%d commits for a message (%v)", commits-before, err)
+	}
+}

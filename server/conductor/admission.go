@@ -235,5 +235,36 @@ func (c *Conductor) WaitingFor(node string) string {
 			return text
 		}
 	}
-	return ""
+	return c.unanswered(node)
+}
+
+// hanging is how long a step may be at work before it is said what it waits
+// for.
+const hanging = 5 * time.Second
+
+// unanswered says what a step that has been at work for long waits for: the
+// last request that has no answer yet; "" when there is no such step.
+func (c *Conductor) unanswered(node string) string {
+	c.mu.Lock()
+	l := c.lives[node]
+	if l == nil || l.since.IsZero() || time.Since(l.since) < hanging {
+		c.mu.Unlock()
+		return ""
+	}
+	step, run, at := l.shown.Name, l.run, round(time.Since(l.since))
+	c.mu.Unlock()
+	ms, err := c.db.LastNodeMessages(node, 16)
+	if err != nil {
+		c.log.Error().Err(err).Str("node", node).Msg("read what a step waits for")
+	}
+	answered := map[uint64]bool{}
+	for _, m := range slices.Backward(ms) {
+		switch {
+		case m.Kind == store.Reply:
+			answered[m.ReplyTo] = true
+		case m.Kind == store.Request && m.Run == run && m.From == store.Conductor && !answered[m.Seq]:
+			return fmt.Sprintf("an answer of the %s to %q, for %v", m.To, m.Label, round(time.Since(m.Time)))
+		}
+	}
+	return fmt.Sprintf("step %s to end, which has been at work for %v", step, at)
 }

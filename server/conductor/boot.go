@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"bessemer/pxe"
@@ -117,15 +118,23 @@ func (c *Conductor) Scope(node string) store.Scope {
 }
 
 // recallSightings takes from the newest messages of a run's node what was last
-// heard of it before the restart.
+// heard of it before the restart. It mostly lies near, and there may be many
+// runs to go on with.
 func (c *Conductor) recallSightings(r *store.Run) {
-	ms, err := c.db.LastNodeMessages(r.Node, 200)
-	if err != nil {
-		c.log.Error().Err(err).Uint64("run", r.ID).Msg("read messages of a run")
-	}
-	for _, m := range ms {
-		if m.Run == r.ID && m.From == store.NodeP {
-			c.index.recall(r.Node, m.Label, earlier(m.Time, c.born)) // the time of day may have been set back
+	for _, n := range []int{16, 200} {
+		ms, err := c.db.LastNodeMessages(r.Node, n)
+		if err != nil {
+			c.log.Error().Err(err).Uint64("run", r.ID).Msg("read messages of a run")
+			return
+		}
+		for _, m := range slices.Backward(ms) {
+			if m.Run == r.ID && m.From == store.NodeP {
+				c.index.recall(r.Node, m.Label, earlier(m.Time, c.born)) // the time of day may have been set back
+				return
+			}
+		}
+		if len(ms) < n {
+			return
 		}
 	}
 }

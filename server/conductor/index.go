@@ -101,7 +101,7 @@ func newIndex() *index {
 func (x *index) load(db *store.DB) error {
 	var uuids []string
 	err := db.View(func(tx *store.Tx) error {
-		for n, err := range store.Nodes.All(tx) {
+		for n, err := range store.Nodes.PeekAll(tx) {
 			if err != nil {
 				return err
 			}

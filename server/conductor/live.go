@@ -15,6 +15,7 @@ type liveStep struct {
 	begun time.Time     // in this process
 	until time.Time     // when it has paused long enough; zero: it has not paused yet
 	again time.Time     // when it may be tried again after a failure
+	since time.Time     // when it was called last; zero: it is not at work
 
 	adopted bool // an earlier process began the run, and this is the first step here
 	looked  bool // whether the machine is on

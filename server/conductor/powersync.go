@@ -103,7 +103,7 @@ func count(misses int, err error) int {
 func (c *Conductor) idleNodes(since time.Duration) (nodes []*store.Node, err error) {
 	err = c.db.View(func(tx *store.Tx) error {
 		nodes = nil
-		for n, err := range store.Nodes.All(tx) {
+		for n, err := range store.Nodes.PeekAll(tx) {
 			if err != nil {
 				return err
 			}

@@ -97,8 +97,8 @@ type API interface {
 	// knows of it as soon as it begins; the stored run when it is saved next.
 	RunningStep(node string) (run uint64, s store.RunStep, ok bool)
 	// WaitingFor says what a node that stands in line waits for, and where it
-	// stands now; "" for one that does not. What the run says is from when it
-	// was looked at last.
+	// stands now; or what has not answered for long. It is "" for others: what
+	// their runs say, from when they were looked at last, is true.
 	WaitingFor(node string) string
 	Hostname() string
 }

@@ -153,6 +153,33 @@ func TestTokenAskedForAgain(t *testing.T) {
 	})
 }
 
+// TestAHangingControllerIsSaidToHang while the step still waits for it.
+func TestAHangingControllerIsSaidToHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newQuietWorld(t)
+		hang := make(chan struct{})
+		fn := func(method string) error {
+			if method == "set boot pxe" {
+				<-hang
+			}
+			return nil
+		}
+		w.trouble.Store(&fn)
+		w.enroll(store.Available)
+		w.provision("active")
+		w.after(20 * time.Second)
+		e, err := w.Explain(t.Context(), testNode)
+		if want := `an answer of the BMC to "Set boot device: pxe", for 20s`; err != nil || e.WaitingFor != want {
+			t.Errorf("waiting for %q (%v), want %q", e.WaitingFor, err, want)
+		}
+		close(hang)
+		w.after(time.Second)
+		if e, err := w.Explain(t.Context(), testNode); err != nil || !strings.Contains(e.WaitingFor, "the node to ask for an address") {
+			t.Errorf("waiting for %q (%v)", e.WaitingFor, err)
+		}
+	})
+}
+
 // A pipeAgent is an agent at the other end of pipes: fake time goes on while
 // it is talked to.
 type pipeAgent struct {

@@ -45,12 +45,18 @@ func (c *Conductor) hold(node string, cancel context.CancelFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cancels[node] = cancel
+	if l := c.lives[node]; l != nil {
+		l.since = time.Now()
+	}
 }
 
 func (c *Conductor) release(node string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.cancels, node)
+	if l := c.lives[node]; l != nil {
+		l.since = time.Time{}
+	}
 }
 
 // interrupt cancels the step that runs on a node, because its run was ended
