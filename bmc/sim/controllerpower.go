@@ -16,6 +16,7 @@ type pulse struct {
 	read    time.Time // of shown
 	ignored bool      // the last override for one start was (B-01)
 	path    string    // the UEFI path that the override names (B-16)
+	named   bool      // it could have named one: Redfish has paths, IPMI has none
 	lost    bool      // the disk has no place in the boot order (B-17)
 }
 
@@ -71,8 +72,8 @@ func (c *Controller) PowerState() store.PowerState {
 // hold its own lock.
 //
 //   - B-01: every other override for one boot is not heeded;
-//   - B-16: in UEFI mode, one for the network is heeded only if it names the
-//     network card's path;
+//   - B-16: in UEFI mode, one for the network by Redfish is heeded only if it
+//     names the network card's path;
 //   - B-17: without an override, the network is first when the disk has lost
 //     its place.
 func (c *Controller) Heeds(b bmc.Boot) bmc.Boot {
@@ -80,7 +81,7 @@ func (c *Controller) Heeds(b bmc.Boot) bmc.Boot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pulse.ran = true
-	path := c.pulse.path
+	path, named := c.pulse.path, c.pulse.named
 	none := bmc.Boot{Mode: b.Mode}
 	if c.pulse.lost {
 		none.Device = bmc.PXE
@@ -91,13 +92,13 @@ func (c *Controller) Heeds(b bmc.Boot) bmc.Boot {
 		}
 		return b
 	}
-	c.pulse.path = ""
+	c.pulse.path, c.pulse.named = "", false
 	if c.Flaws.On("B-01") {
 		if c.pulse.ignored = !c.pulse.ignored; c.pulse.ignored {
 			return none
 		}
 	}
-	if c.Flaws.On("B-16") && b.Device == bmc.PXE && b.Mode == UEFI && path == "" {
+	if c.Flaws.On("B-16") && b.Device == bmc.PXE && b.Mode == UEFI && path == "" && named {
 		return none
 	}
 	return b

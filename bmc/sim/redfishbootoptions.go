@@ -77,7 +77,7 @@ func (c call) setBootOrder(value any) error {
 func (c *Controller) override(path string, lost bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pulse.path, c.pulse.lost = path, lost
+	c.pulse.path, c.pulse.named, c.pulse.lost = path, true, lost
 }
 
 func (c *Controller) path() string {
