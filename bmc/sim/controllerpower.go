@@ -38,7 +38,6 @@ func (c *Controller) Power(ctx context.Context, a bmc.PowerAction) error {
 	if err := c.Machine.Power(ctx, a); err != nil {
 		return err
 	}
-	c.Log("OK", "Power action by the controller: %s.", a)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pulse.changed = time.Now()

@@ -88,6 +88,7 @@ func (rf *Redfish) postReset(c call) (reply, error) {
 			return reply{}, err
 		}
 	}
+	c.ctl.Log("OK", "%s asked for over Redfish", name)
 	return reply{}, c.afterReset(name)
 }
 
