@@ -2,14 +2,17 @@ package rack
 
 import (
 	"bytes"
+	"context"
 	"crypto/x509"
 	"encoding/pem"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"bessemer/agent/wire"
 	"bessemer/bmc"
+	"bessemer/bmc/sim/firmware"
 	"bessemer/bmc/sim/flaw"
 )
 
@@ -77,9 +80,10 @@ func TestAgentCrash(t *testing.T) {
 		t.Errorf("an agent that crashed answers %+v", c)
 	}
 	a.await() // the ramdisk has rebooted
+	es := journalOf(t, m)
 	want := "power:on/bmc start:uefi boot:network agent:runs fault:agent-crash agent:ended power:reset/agent start:uefi boot:network agent:runs"
-	if got := shape(journalOf(t, m)); got != want {
-		t.Errorf("journal\n%s, want\n%s", got, want)
+	if got := shape(es); got != want || !strings.Contains(es[5].Text, errCrashed.Error()) {
+		t.Errorf("journal\n%s, want\n%s; it ended because %s", got, want, es[5].Text)
 	}
 }
 
@@ -144,6 +148,30 @@ func TestPowerOffVanishes(t *testing.T) {
 	}
 	start(t, m)
 	a.await()
+}
+
+// TestDeadDisks: an open disk takes nothing after the power has gone.
+func TestDeadDisks(t *testing.T) {
+	t.Parallel()
+	m := newRack(t, nil, func(o *Options) { o.Wire = deaf{} }).Machines()[0]
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &run{ctx: ctx, cancel: cancel}
+	h := m.hardware(r, firmware.Boot{Lease: firmware.Lease{IP: netip.MustParseAddr("127.64.0.9")}})
+	disks, err := h.Disks(ctx)
+	must(t, err)
+	d, err := powered{h, m, r}.OpenDisk(disks[0].Name, true)
+	must(t, err)
+	if _, err := d.WriteAt([]byte("before"), 0); err != nil {
+		t.Error(err)
+	}
+	r.kill()
+	if _, err := d.WriteAt([]byte("behind"), 0); err == nil {
+		t.Error("a disk without power was written to")
+	}
+	must(t, d.Close())
+	if b := onDisk(t, m, 0, 6); string(b) != "before" || m.WroteDisk(disks[0].Name) != 6 {
+		t.Errorf("on the disk is %q, the journal has %d bytes", b, m.WroteDisk(disks[0].Name))
+	}
 }
 
 func TestNoPOST(t *testing.T) {

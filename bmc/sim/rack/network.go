@@ -57,8 +57,10 @@ func (m *Machine) bootNetwork(r *run) error {
 		m.again(r, ByFirmware, "the boot script reboots")
 		return nil
 	default:
-		e.What = viaExit
-		m.note(e)
+		if e.What = viaExit; !r.exited { // a machine that nobody wants asks again and again
+			m.note(e)
+			r.exited = true
+		}
 		return errNext
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"bessemer/bmc"
 	"bessemer/bmc/sim"
@@ -31,8 +33,18 @@ func TestPower(t *testing.T) {
 	if err := m.Power(t.Context(), "dance"); !errors.Is(err, bmc.ErrUnsupported) {
 		t.Errorf("an action that there is not: %v", err)
 	}
+	kept := func(want bool) {
+		t.Helper()
+		var st state
+		if _, err := load(filepath.Join(m.dir, stateFile), &st); err != nil || st.On != want {
+			t.Errorf("a kill now would leave the machine on: %v, %v; want %v", st.On, err, want)
+		}
+	}
 	must(t, m.Power(t.Context(), bmc.ForceOff))
 	must(t, m.Power(t.Context(), bmc.On))
+	kept(true)
+	must(t, m.Power(t.Context(), bmc.ForceOff))
+	kept(false)
 	must(t, m.Power(t.Context(), bmc.On))
 	reach(t, m, StageNoBoot)
 	if s := m.PowerState(); s != store.PowerOn {
@@ -46,7 +58,7 @@ func TestPower(t *testing.T) {
 	must(t, m.Power(t.Context(), bmc.SoftOff)) // firmware turns off at once
 	reach(t, m, StageOff)
 	s := m.Status()
-	if s.Totals.Starts != 2 || s.Totals.Power[ByBMC] != 5 || s.Totals.Hangs < 2 {
+	if s.Totals.Starts != 2 || s.Totals.Power[ByBMC] != 6 || s.Totals.Hangs < 2 {
 		t.Errorf("totals %+v", s.Totals)
 	}
 }
@@ -102,6 +114,26 @@ func TestOverrideQuirk(t *testing.T) {
 	m.Turn(false, "B-01")
 	if long := m.post(); long != m.takes(timeLongPOST) || m.flaws.On("B-01") {
 		t.Errorf("POST takes %v", long)
+	}
+}
+
+// TestUnwanted: a machine that the appliance has no use for asks again, and the
+// journal has it once.
+func TestUnwanted(t *testing.T) {
+	t.Parallel()
+	a := newAppliance(t)
+	a.set(pxe.Local)
+	m := newRack(t, a, nil).Machines()[0]
+	must(t, m.Power(t.Context(), bmc.On))
+	reach(t, m, StageNoBoot)
+	for m.Status().Stage == StageNoBoot {
+		time.Sleep(time.Millisecond)
+	}
+	if s := reach(t, m, StageNoBoot); !strings.Contains(s.Why, errNext.Error()) {
+		t.Errorf("it does not boot because %s", s.Why)
+	}
+	if got, want := shape(journalOf(t, m)), "power:on/bmc start:uefi boot:exit hang:"; got != want {
+		t.Errorf("journal %s, want %s", got, want)
 	}
 }
 

@@ -208,6 +208,16 @@ func TestTwoRacks(t *testing.T) {
 	}
 }
 
+// TestTLS: controllers speak HTTPS when they are asked to.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	m := newRack(t, nil, func(o *Options) { o.Wire, o.TLS = deaf{}, true }).Machines()[0]
+	info, err := driver(t, m).Identify(t.Context())
+	if err != nil || info.SystemUUID != m.Spec().UUID || !strings.HasPrefix(m.Status().BMC, "https://") {
+		t.Errorf("controller at %s: %+v, %v", m.Status().BMC, info, err)
+	}
+}
+
 func TestBadOptions(t *testing.T) {
 	_, err := New(Options{
 		Machines: -1, Pace: -1, BMC: "snmp", Profiles: []string{"cray"}, Quirks: []flaw.ID{"X-99"},

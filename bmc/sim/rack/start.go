@@ -22,6 +22,7 @@ type run struct {
 	dead   atomic.Bool
 	ended  chan struct{} // closed when nothing of the start goes on in a goroutine
 	before *run          // what must have ended first
+	exited bool          // a boot script has handed on to the next device
 
 	writes tallies
 
