@@ -99,7 +99,7 @@ func BenchmarkListNodes(b *testing.B) {
 				b.StopTimer()
 				put(i%100*50, i%100*50+50)
 				b.StartTimer()
-				if a := g.ask("1.96", "GET", path, ""); a.code != 200 {
+				if a := g.ask("1.82", "GET", path, ""); a.code != 200 {
 					b.Fatalf("%d %s", a.code, a.body)
 				}
 			}

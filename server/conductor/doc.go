@@ -16,6 +16,10 @@
 // ended in one transaction each, so that there is never a second run on a
 // node.
 //
+// Machines are started, and write images, only so many at once; see admission.
+// A machine that restarts by itself under its run is found out, and started
+// again; see looks. A step that takes long gives its worker's place away.
+//
 // The conductor also answers the boot servers ([pxe.Booter]) and the ramdisk
 // agents (lookup, heartbeat), reads power states now and then, and explains
 // what goes on. It does not speak HTTP to clients: that is server/api.
