@@ -1,9 +1,12 @@
 package ipmi
 
 import (
+	"context"
 	"errors"
 	"net"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/bougou/go-ipmi/pkg/types"
 	"github.com/google/go-cmp/cmp"
@@ -63,6 +66,23 @@ func silent(t *testing.T) int {
 	}
 	t.Cleanup(func() { c.Close() })
 	return c.LocalAddr().(*net.UDPAddr).Port
+}
+
+// A controller that has IPMI over LAN switched off looks like one that is not
+// there; that is said however little time there was to wait for it (I-12).
+func TestSilenceIsExplained(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := open(t, silent(t)).PowerState(ctx)
+	if !errors.Is(err, bmc.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "use the driver redfish") {
+		t.Errorf("got %v", err)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := open(t, silent(t)).PowerState(gone); err == nil || errors.Is(err, bmc.ErrUnreachable) {
+		t.Errorf("nobody waited: got %v", err)
+	}
 }
 
 func TestBusyIsAskedAgain(t *testing.T) {

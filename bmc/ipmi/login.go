@@ -143,13 +143,13 @@ func probe(ctx context.Context, l *link, privilege byte) (plus bool, err error) 
 }
 
 // explainSilence tells a controller that is not there from one that does not
-// speak IPMI over LAN, as far as it can be told (I-12).
+// speak IPMI over LAN, as far as it can be told (I-12) in the time that is left.
 func explainSilence(ctx context.Context, l *link, err error) error {
-	if ctx.Err() != nil || !errors.Is(err, bmc.ErrUnreachable) {
-		return err
+	if !errors.Is(err, bmc.ErrUnreachable) {
+		return err // or we ceased to wait
 	}
 	const hint = "some have it switched off until it is switched on in their settings (Fujitsu iRMC S6); else use the driver redfish"
-	if l.ping(ctx) {
+	if ctx.Err() == nil && l.ping(ctx) {
 		return fmt.Errorf("%w; but a ping (RMCP) is answered: IPMI over LAN is switched off there: %s", err, hint)
 	}
 	return fmt.Errorf("%w; if the controller is up, IPMI over LAN may be switched off there: %s", err, hint)
