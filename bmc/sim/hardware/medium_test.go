@@ -117,7 +117,7 @@ func TestQuirksTurnWhileTheMachineRuns(t *testing.T) {
 
 func TestClocks(t *testing.T) {
 	flaws := flaw.NewSet(1)
-	off := func(m *Machine) time.Duration { return m.Now().Sub(time.Now()).Round(time.Hour) }
+	off := func(m *Machine) time.Duration { return time.Until(m.Now()).Round(time.Hour) }
 	m := newMachine(t, Config{Flaws: flaws})
 	flaws.Turn(true, "A-03")
 	if off(m) != 5*time.Hour {
