@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,6 +47,7 @@ func (c *call) json(status int, v any) {
 
 func (c *call) raw(status int, body []byte) {
 	c.w.Header().Set("Content-Type", "application/json")
+	c.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	c.w.WriteHeader(status)
 	if c.r.Method != http.MethodHead {
 		_, _ = c.w.Write(body)
@@ -98,11 +100,11 @@ func tooLarge(limit int64) error {
 	return refuse(http.StatusRequestEntityTooLarge, "The request's body is larger than the %d bytes allowed here", limit)
 }
 
-// drain reads what is left of a refused request's body, within bounds, so that
-// the connection is not reset under the answer.
-func (c *call) drain() {
+// drain reads what is left of a refused request's body, up to limit bytes and
+// 2 s, so that the connection is not reset under the answer.
+func (c *call) drain(limit int64) {
 	_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(2 * time.Second))
-	_, _ = io.CopyN(io.Discard, c.r.Body, 1<<20)
+	_, _ = io.CopyN(io.Discard, c.r.Body, limit)
 }
 
 // decode reads the body into v, an empty one as {}. Unknown keys are refused.

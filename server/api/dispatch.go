@@ -153,8 +153,26 @@ func (c *call) fail(err error) {
 	if f.status >= 500 && f.status != http.StatusServiceUnavailable {
 		c.api.log.Error().Err(err).Str("request", c.requestID()).Str("method", c.r.Method).Str("path", c.r.URL.Path).Msg("request failed")
 	}
-	c.drain()
+	if c.route != nil && c.route.opts.stream {
+		c.refuseBody(f)
+		return
+	}
+	c.drain(1 << 20)
 	c.writeFault(f)
+}
+
+// refuseBody answers a request whose body may be as long as an image. It keeps
+// reading for a while what the client still sends, so that the answer reaches
+// it: a connection that is closed over bytes which nobody has read is reset,
+// answer and all.
+func (c *call) refuseBody(f *fault) {
+	rc := http.NewResponseController(c.w)
+	_ = rc.EnableFullDuplex() // the body can be read after the answer
+	c.w.Header().Set("Connection", "close")
+	c.writeFault(f)
+	if rc.Flush() == nil {
+		c.drain(256 << 20)
+	}
 }
 
 // lasting returns a context for work that a client's hanging up must not

@@ -14,9 +14,10 @@ import (
 // the same, and the machine's own journal must show nothing that ours does not
 // explain.
 func TestKilledAtEveryPoint(t *testing.T) {
+	t.Parallel()
 	v := prove(t, "CR-1 kills")
 	o := order{Die: []string{"every"}, Share: scale[uint64](12, 0)}
-	s := newSite(v, 1, "supermicro-1029p", 0.002, o)
+	s := newSite(t, v, 1, "supermicro-1029p", 0.002, o)
 	m := s.rack.Machines()[0]
 	uuid := s.begin(m)
 	for _, task := range life {
@@ -39,8 +40,9 @@ func TestKilledOnce(t *testing.T) {
 	if !*long {
 		t.Skip("only with -prove: it takes some minutes")
 	}
+	t.Parallel()
 	v := prove(t, "CR-1 single kills")
-	s := newSite(v, 1, "supermicro-1029p", 0.002, order{})
+	s := newSite(t, v, 1, "supermicro-1029p", 0.002, order{})
 	m := s.rack.Machines()[0]
 	uuid := s.begin(m)
 	byTask := map[string][]string{}

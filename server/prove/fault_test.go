@@ -26,72 +26,69 @@ const (
 // TestStoreWritesFail is CR-2 for the store: one in so many of its write
 // transactions fails, before it or after it, and each in some life.
 func TestStoreWritesFail(t *testing.T) {
+	t.Parallel()
 	v := prove(t, "CR-2 store writes")
-	for _, n := range v.numbers(writesPerTask, 1) {
-		for _, when := range []store.Moment{store.BeforeWrite, store.AfterWrite} {
-			errno := []syscall.Errno{syscall.ENOSPC, syscall.EIO}[v.roll(2)]
-			// The first writes are the start's own.
-			v.liveWith(order{Write: uint64(6 + n), Every: writesPerTask, WriteWhen: when, WriteErrno: errno}, "")
-		}
-	}
+	v.lives(t, writesPerTask, 2, func(n, kind int) (order, string) {
+		// The first writes are the start's own.
+		o := order{Write: uint64(6 + n), Every: writesPerTask, WriteErrno: []syscall.Errno{syscall.ENOSPC, syscall.EIO}[v.roll(2)]}
+		o.WriteWhen = []store.Moment{store.BeforeWrite, store.AfterWrite}[kind]
+		return o, ""
+	})
 }
 
 // TestAgentCallsFail is CR-2 for the calls to agents: they break off before
 // the agent hears of them, or only the answer is lost.
 func TestAgentCallsFail(t *testing.T) {
+	t.Parallel()
 	v := prove(t, "CR-2 agent calls")
-	for _, n := range v.numbers(callsPerTask, 1) {
-		for _, lost := range []bool{false, true} {
-			v.liveWith(order{Agent: int64(n + 1), Every: callsPerTask, Lost: lost}, "")
-		}
-	}
+	v.lives(t, callsPerTask, 2, func(n, kind int) (order, string) {
+		return order{Agent: int64(n + 1), Every: callsPerTask, Lost: kind == 1}, ""
+	})
 }
 
 // TestMachineRequestsFail is CR-2 for what machines ask for: boot script,
 // kernel, lookup, heartbeat, image, config drive.
 func TestMachineRequestsFail(t *testing.T) {
+	t.Parallel()
 	v := prove(t, "CR-2 machine requests")
-	for _, n := range v.numbers(requestsPerTask, 1) {
-		for _, lost := range []bool{false, true} {
-			v.liveWith(order{Machines: int64(n + 1), Every: requestsPerTask, Lost: lost}, "")
-		}
-	}
+	v.lives(t, requestsPerTask, 2, func(n, kind int) (order, string) {
+		return order{Machines: int64(n + 1), Every: requestsPerTask, Lost: kind == 1}, ""
+	})
 }
 
 // TestBMCCallsFail is CR-2 for the controllers: the n-th call of each workflow
 // is refused or cut off.
 func TestBMCCallsFail(t *testing.T) {
+	t.Parallel()
 	v := prove(t, "CR-2 controller calls")
-	for _, n := range v.numbers(bmcPerTask, 1) {
-		for _, kind := range []flaw.Kind{flaw.BMC500, flaw.BMC503, flaw.BMCDown} {
-			if *long || v.roll(3) == 0 {
-				v.liveWith(order{}, fmt.Sprintf("%s:after=%d,count=1", kind, n))
-			}
-		}
-	}
+	kinds := []flaw.Kind{flaw.BMC500, flaw.BMC503, flaw.BMCDown}
+	v.lives(t, bmcPerTask, len(kinds), func(n, kind int) (order, string) {
+		return order{}, fmt.Sprintf("%s:after=%d,count=1", kinds[kind], n)
+	})
 }
 
-// numbers are all from 0 to n-1, or so many drawn ones in the short version.
-func (v *verdict) numbers(n, few int) (out []int) {
-	if !*long {
-		for range few {
-			out = append(out, v.roll(n))
+// lives has machines live, one for each number and each kind of fault, several
+// at once. The short version draws one.
+func (v *verdict) lives(t *testing.T, numbers, kinds int, faulty func(n, kind int) (order, string)) {
+	drawn := v.roll(numbers * kinds)
+	for i := range numbers * kinds {
+		if !*long && i != drawn {
+			continue
 		}
-		return out
+		o, fault := faulty(i/kinds, i%kinds)
+		t.Run(fmt.Sprintf("n=%d,kind=%d", i/kinds, i%kinds), func(t *testing.T) {
+			t.Parallel()
+			v.liveWith(t, o, fault)
+		})
 	}
-	for i := range n {
-		out = append(out, i)
-	}
-	return out
 }
 
 // liveWith takes a machine through its life with something failing, and judges
 // it. fault is injected into the machine's controller anew for each task.
-func (v *verdict) liveWith(o order, fault string) {
-	v.t.Helper()
-	dir := shortDir(v.t)
+func (v *verdict) liveWith(t *testing.T, o order, fault string) {
+	dir := shortDir(t)
 	o.Hits = filepath.Join(dir, "hits")
-	s := newSite(v, 1, "lenovo-sr630", 0.002, o)
+	s := newSite(t, v, 1, "lenovo-sr630", 0.002, o)
 	defer s.over()
 	m := s.rack.Machines()[0]
 	uuid := s.begin(m)
@@ -100,14 +97,14 @@ func (v *verdict) liveWith(o order, fault string) {
 		if fault != "" {
 			f, err := flaw.ParseFault(fault)
 			if err != nil {
-				v.t.Fatal(err)
+				t.Fatal(err)
 			}
 			m.Flaws().Inject(f)
 		}
 		n, reached := s.live(m, uuid, task, true)
 		if !reached {
 			failed++
-			v.t.Logf("%+v %s: %s failed: %s %s", o, fault, task.name, n.State, n.Error)
+			t.Logf("%+v %s: %s failed: %s %s", o, fault, task.name, n.State, n.Error)
 			s.recover(m, uuid, task)
 		}
 	}

@@ -42,6 +42,7 @@ type view struct {
 // between its sending and its answer, in which a single node that does one
 // thing at a time would have answered the same.
 func TestHistory(t *testing.T) {
+	t.Parallel()
 	v := prove(t, "history")
 	open := 0
 	for range scale(1, 25) {

@@ -3,6 +3,7 @@ package prove
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -39,8 +41,7 @@ type site struct {
 const imageName = "tiny"
 
 // newSite starts an appliance and a rack beside it, and enrolls nothing.
-func newSite(v *verdict, machines int, profile string, pace float64, o order, settings ...string) *site {
-	t := v.t
+func newSite(t *testing.T, v *verdict, machines int, profile string, pace float64, o order, settings ...string) *site {
 	t.Helper()
 	dir := shortDir(t)
 	s := &site{v: v, points: filepath.Join(dir, "points")}
@@ -57,28 +58,41 @@ func newSite(v *verdict, machines int, profile string, pace float64, o order, se
 		t.Fatal(err)
 	}
 	data := filepath.Join(dir, "data")
-	r, err := rack.New(rack.Options{
+	s.rack = openRack(t, rack.Options{
 		Dir: filepath.Join(dir, "rack"), Wire: firmware.NewRemote(filepath.Join(data, "wire.sock")), Seed: v.Seed, Machines: machines,
 		Profiles: []string{profile}, BMC: "mixed", Pace: pace, Log: zerolog.New(io.Discard), Version: "prove",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.rack = r
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Errorf("close rack: %v", err)
-		}
-	})
-	if err := r.Open(); err != nil {
-		t.Fatal(err)
-	}
 	s.appliance = newAppliance(t, data, o, append([]string{
 		"BESSEMER_PROVISIONING_INTERFACE=sim", "BESSEMER_PROVISIONING_PORT=" + port,
 		"BESSEMER_OUTGOING_ALLOW=127.0.0.1/32",
 		"BESSEMER_CONDUCTOR_BOOT_TIMEOUT=5s", "BESSEMER_CONDUCTOR_POWER_SYNC_INTERVAL=0s",
 	}, settings...)...)
 	return s
+}
+
+// openRack opens a rack until the test ends. Another one may take the addresses
+// that it has found free; then it looks for others.
+func openRack(t *testing.T, o rack.Options) *rack.Rack {
+	t.Helper()
+	dir := o.Dir
+	for try := 0; ; try++ {
+		o.Dir = fmt.Sprint(dir, try)
+		r, err := rack.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = r.Open(); err == nil {
+			t.Cleanup(func() {
+				if err := r.Close(); err != nil {
+					t.Errorf("close rack: %v", err)
+				}
+			})
+			return r
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) || try == 20 {
+			t.Fatal(err)
+		}
+	}
 }
 
 // shortDir is a directory whose path leaves room for that of a unix socket.

@@ -27,7 +27,7 @@ func TestKillStorm(t *testing.T) {
 		period = scale(6*time.Second, 2*time.Minute)
 	}
 	machines := scale(20, 100)
-	s := newSite(v, machines, "tiny", 0.01, order{}, "BESSEMER_CONDUCTOR_BOOT_TIMEOUT=10s")
+	s := newSite(t, v, machines, "tiny", 0.01, order{}, "BESSEMER_CONDUCTOR_BOOT_TIMEOUT=10s")
 	s.addImage()
 	storm := &storm{site: s, until: time.Now().Add(period)}
 	var drivers sync.WaitGroup
