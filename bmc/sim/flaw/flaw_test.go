@@ -85,7 +85,8 @@ func TestSameSeedSameDice(t *testing.T) {
 		}
 		return hits
 	}
-	if run(7) != run(7) || run(7) == run(8) {
+	first, again, other := run(7), run(7), run(8)
+	if first != again || first == other {
 		t.Error("the seed does not fix the dice")
 	}
 }
