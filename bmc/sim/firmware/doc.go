@@ -11,5 +11,9 @@
 // what the appliance meant to give: boot programs are told by their headers,
 // kernel and initramfs by length and SHA-256.
 //
+// Waits are as long as those of real machines times [Config.Pace]. What the
+// appliance itself takes, or a restart of it, is not: machines in a hurry have
+// the patience for both.
+//
 // Not supported: ARP, DHCPv6, Secure Boot.
 package firmware

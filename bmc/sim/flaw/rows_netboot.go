@@ -125,7 +125,8 @@ var netbootRows = []Row{
 	{
 		ID: "D-24", Who: "BIOS",
 		Does: "starting the disk from iPXE fails",
-		Want: "iPXE ends, and the firmware goes on to its next device", Status: Flag,
+		Want: "iPXE ends, with an error, and the firmware goes on to its next device", Status: Flag,
+		Note: "after an exit with success the built-in BIOS program ends at its prompt, as it does on real firmware",
 	},
 	{
 		ID: "D-25", Who: "DHCPv6 clients",
@@ -143,7 +144,7 @@ var netbootRows = []Row{
 		ID: "D-27", Who: "InfiniBand",
 		Does: "has no MAC address in its packets, only a client id",
 		Want: "is known by its client id", Status: Tested,
-		Note: "pxe/dhcp; it gets an address, but no boot script, which goes by MAC",
+		Note: "pxe/dhcp TestInfiniBandIsKnownByItsClientID; it gets an address, but no boot script, which goes by MAC",
 	},
 	{
 		ID: "D-28", Who: "nodes with ports that may not boot",
