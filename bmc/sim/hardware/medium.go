@@ -20,8 +20,10 @@ func (m *Machine) fault(op, name string, off, n int64) error {
 	if op == "open" && m.planted != nil {
 		return m.planted
 	}
-	if d, ok := m.find(name); ok && d.standby && op != "open" {
-		return broken
+	if op != "open" && m.c.Flaws.On("K-07") {
+		if d, ok := m.find(name); ok && d.standby {
+			return broken
+		}
 	}
 	if op != "write" && op != "zero" {
 		return nil

@@ -90,9 +90,10 @@ func TestQEMU(t *testing.T) {
 	}
 }
 
-// boot runs QEMU until the message is on the console, or for a minute.
+// boot runs QEMU until the message is on the console, or for minutes: the host
+// may be busy.
 func boot(t *testing.T, qemu string, args []string) string {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, qemu, args...)
 	out, err := cmd.StdoutPipe()
