@@ -22,7 +22,7 @@ func TestFaults(t *testing.T) {
 	}{
 		{"bmc-500:count=2", nil},
 		{"bmc-500", errAny},
-		{"bmc-503:count=3", nil},
+		{"bmc-503:count=2", nil},
 		{"bmc-503:rate=0.3", nil},
 		{"bmc-down:count=1", nil},
 		{"bmc-down", bmc.ErrUnreachable},
