@@ -1,6 +1,7 @@
 package conductor
 
 import (
+	"runtime"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
@@ -52,4 +53,42 @@ func BenchmarkBoot(b *testing.B) {
 			b.Fatal("not found")
 		}
 	}
+}
+
+// BenchmarkWaiting has b.N nodes wait for their agents, and tells what memory
+// and how many goroutines that takes: the enrolled node, its run, the
+// conductor's knowledge of both, the store's cache, a timer.
+func BenchmarkWaiting(b *testing.B) {
+	db, err := store.Open(b.TempDir(), store.Options{NoSync: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	before := inUse()
+	k := newRack(b, db, b.N, func(c *Config) { c.MaxBoots = b.N })
+	for _, m := range k.machines {
+		m.deaf = true
+	}
+	k.start()
+	for _, node := range k.nodes {
+		k.provision(node, "active")
+	}
+	for _, node := range k.nodes {
+		k.await(node, "to wait", func(n *store.Node) bool { return n.ProvisionState == store.DeployWait })
+	}
+	if err := db.Flush(); err != nil {
+		b.Fatal(err)
+	}
+	after := inUse()
+	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(b.N), "heap-bytes/node")
+	b.ReportMetric(float64(after.StackInuse-before.StackInuse)/float64(b.N), "stack-bytes/node")
+	b.ReportMetric(float64(runtime.NumGoroutine()), "goroutines")
+	k.stop()
+}
+
+func inUse() (m runtime.MemStats) {
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m
 }
