@@ -41,7 +41,7 @@ type appliance struct {
 	*httptest.Server
 	port  string // MAC of the only port it knows
 	beats chan wire.Heartbeat
-	last  string // certificate of the last agent
+	seen  map[string]bool // certificates of agents
 
 	mu    sync.Mutex
 	files map[string][]byte
@@ -49,7 +49,7 @@ type appliance struct {
 }
 
 func newAppliance(t *testing.T, port string) *appliance {
-	a := &appliance{port: port, beats: make(chan wire.Heartbeat, 64), files: map[string][]byte{}, gets: map[string]int{}}
+	a := &appliance{port: port, beats: make(chan wire.Heartbeat, 64), files: map[string][]byte{}, gets: map[string]int{}, seen: map[string]bool{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+wire.LookupPath, a.lookup)
 	mux.HandleFunc("POST "+wire.HeartbeatPath+"{node}", func(w http.ResponseWriter, r *http.Request) {
@@ -137,7 +137,7 @@ func startRamdisk(t *testing.T, a *appliance, c Config, node map[string]any) *ra
 		}
 	})
 	t.Cleanup(r.stop)
-	for r.first.CallbackURL == "" || r.first.AgentVerifyCA == a.last { // the last beat of the agent before may come late
+	for r.first.CallbackURL == "" || a.seen[r.first.AgentVerifyCA] { // the last beat of an agent before may come late
 		select {
 		case r.first = <-a.beats:
 		case err := <-r.ended:
@@ -147,7 +147,7 @@ func startRamdisk(t *testing.T, a *appliance, c Config, node map[string]any) *ra
 			t.Fatal("the agent does not come")
 		}
 	}
-	a.last = r.first.AgentVerifyCA
+	a.seen[r.first.AgentVerifyCA] = true
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM([]byte(r.first.AgentVerifyCA))
 	r.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
