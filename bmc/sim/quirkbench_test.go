@@ -58,6 +58,9 @@ func newBenchOf(t *testing.T, delay time.Duration, quirks ...flaw.ID) *bench {
 	}, delay)
 	b.ctl = sim.NewController(b.m, flaw.NewSet(1, quirks...))
 	b.ctl.Pace = 0.1
+	if slices.Contains(quirks, "B-21") {
+		b.ctl.Pace = 0.3 // its states are to be seen
+	}
 	b.m.Use(b.ctl)
 	b.rf = sim.NewRedfish(sim.RedfishOptions{
 		User: "admin", Password: "right-4711", Controllers: func(sim.Machine) *sim.Controller { return b.ctl },
