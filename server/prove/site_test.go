@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -64,10 +65,21 @@ func newSite(t *testing.T, v *verdict, machines int, profile string, pace float6
 	})
 	s.appliance = newAppliance(t, data, o, append([]string{
 		"BESSEMER_PROVISIONING_INTERFACE=sim", "BESSEMER_PROVISIONING_PORT=" + port,
-		"BESSEMER_OUTGOING_ALLOW=127.0.0.1/32",
+		"BESSEMER_DHCP_RANGE=" + nextRange(), "BESSEMER_OUTGOING_ALLOW=127.0.0.1/32",
 		"BESSEMER_CONDUCTOR_BOOT_TIMEOUT=5s", "BESSEMER_CONDUCTOR_POWER_SYNC_INTERVAL=0s",
 	}, settings...)...)
 	return s
+}
+
+// sites counts the sites of this process.
+var sites atomic.Uint32
+
+// nextRange is what a site's appliance may give its machines: addresses of the
+// simulated network that no other site has. Left to itself, an appliance takes
+// what is free, and another one may take that while it is dead.
+func nextRange() string {
+	n := 96 + (uint32(os.Getpid())*7+sites.Add(1))%31
+	return fmt.Sprintf("127.%d.0.1-127.%d.255.254", n, n)
 }
 
 // openRack opens a rack until the test ends. Another one may take the addresses
