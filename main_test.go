@@ -26,10 +26,11 @@ var updateScripts = flag.Bool("update", false, "rewrite what the scripts in test
 
 // TestStories drives the built program as people do: each script in
 // testdata/script is a story. It needs neither root nor a network beside
-// loopback. Beside testscript's own commands there are:
+// loopback. Beside testscript's own commands (of which stop ends a script) there
+// are:
 //
 //	serve [FLAG...]         start the appliance and wait until it answers
-//	stop, crash             end it as Ctrl-C or kill -9 does
+//	halt, crash             end it as Ctrl-C or kill -9 does
 //	bessemer ARG...         run the program, which must succeed
 //	exits CODE ARG...       run the program, which must exit with CODE
 //	until PATTERN ARG...    run the program until its output matches
@@ -55,7 +56,7 @@ func TestStories(t *testing.T) {
 		Setup:         func(e *testscript.Env) error { return newStory(e, bin) },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve":    serveStory,
-			"stop":     func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(storyOf(ts).end(os.Interrupt)) },
+			"halt":     func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(storyOf(ts).end(os.Interrupt)) },
 			"crash":    func(ts *testscript.TestScript, _ bool, _ []string) { storyOf(ts).kill() },
 			"bessemer": func(ts *testscript.TestScript, _ bool, args []string) { runStory(ts, 0, args) },
 			"exits": func(ts *testscript.TestScript, _ bool, args []string) {

@@ -87,7 +87,11 @@ func restoreCommand() *cli.Command {
 				return err
 			}
 			defer f.Close()
-			if err := store.Restore(dir, f, store.RestoreOptions{Force: c.Bool("force")}); err != nil {
+			err = store.Restore(dir, f, store.RestoreOptions{Force: c.Bool("force")})
+			if errors.Is(err, store.ErrExists) {
+				return fmt.Errorf("restore %s: %w in %s; replace it, which keeps the old one beside it: --force; or choose another: --data-dir DIR", file, store.ErrExists, dir)
+			}
+			if err != nil {
 				return fmt.Errorf("restore %s: %w", file, err)
 			}
 			say(c, "%s holds the state of %s", dir, file)
