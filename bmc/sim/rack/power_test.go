@@ -58,7 +58,7 @@ func TestPower(t *testing.T) {
 	must(t, m.Power(t.Context(), bmc.SoftOff)) // firmware turns off at once
 	reach(t, m, StageOff)
 	s := m.Status()
-	if s.Totals.Starts != 2 || s.Totals.Power[ByBMC] != 6 || s.Totals.Hangs < 2 {
+	if s.Totals.Starts < 2 || s.Totals.Power[ByBMC] != 6 || s.Totals.Hangs < 2 {
 		t.Errorf("totals %+v", s.Totals)
 	}
 }
