@@ -155,8 +155,8 @@ func (m *Machine) agent(r *run, b firmware.Boot) error {
 	m.note(Event{Kind: Agent, Start: r.number, What: "runs", Text: p.Addr().String()})
 	m.reach(r, now{stage: StageAgent, lease: b.Lease.IP})
 	err = agent.Run(ctx, c, powered{machine, m, r})
-	if err == nil {
-		err = context.Cause(ctx)
+	if why := context.Cause(ctx); why != nil { // it says more than what came of it
+		return why
 	}
 	return err
 }
