@@ -34,13 +34,14 @@ func (c *Conductor) abort(ctx context.Context, n *store.Node) error {
 		n.ProvisionState, n.ProvisionUpdatedAt, n.UpdatedAt = to, time.Now(), time.Now()
 		return errors.Join(store.Runs.Put(tx, r), store.Nodes.Put(tx, n))
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		c.stateChanged(ctx, n.UUID, from, to)
 	}
-	c.stateChanged(ctx, n.UUID, from, to)
-	c.refresh(n.UUID)
-	c.interrupt(n.UUID)
-	return nil
+	if to != "" { // also when the disk failed: it may have taken the abort all the same
+		c.refresh(n.UUID)
+		c.interrupt(n.UUID)
+	}
+	return err
 }
 
 func (c *Conductor) abortRun(r *store.Run) {

@@ -69,6 +69,10 @@ func (c *Conductor) startRun(ctx context.Context, ident string, w *Workflow, lab
 		return nil
 	})
 	if err != nil {
+		if r != nil { // the disk failed; it may have taken the run all the same
+			c.refresh(r.Node)
+			c.queue.add(r.Node)
+		}
 		return nil, err
 	}
 	c.log.Info().Str("node", r.Node).Uint64("run", r.ID).Str("workflow", w.Name).Msg("run begun")

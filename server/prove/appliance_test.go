@@ -388,12 +388,5 @@ func (a *appliance) logged() string {
 	return string(raw)
 }
 
-// pids returns the process that runs now.
-func (a *appliance) pid() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.proc.cmd.Process.Pid
-}
-
 // panicked says whether the appliance has logged a panic.
 func (a *appliance) panicked() bool { return strings.Contains(a.logged(), "goroutine ") }

@@ -16,7 +16,7 @@ import (
 func TestKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	v := prove(t, "CR-1 kills")
-	o := order{Die: []string{"every"}, Share: scale[uint64](12, 0)}
+	o := order{Die: []string{"every"}, Share: scale[uint64](8, 0)}
 	s := newSite(t, v, 1, "supermicro-1029p", 0.002, o)
 	m := s.rack.Machines()[0]
 	uuid := s.begin(m)

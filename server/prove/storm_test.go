@@ -24,9 +24,9 @@ func TestKillStorm(t *testing.T) {
 	v := prove(t, "CR-3 kill storm")
 	period := *proveFor
 	if period == 0 {
-		period = scale(6*time.Second, 2*time.Minute)
+		period = scale(4*time.Second, 2*time.Minute)
 	}
-	machines := scale(20, 100)
+	machines := scale(12, 100)
 	s := newSite(t, v, machines, "tiny", 0.01, order{}, "BESSEMER_CONDUCTOR_BOOT_TIMEOUT=10s")
 	s.addImage()
 	storm := &storm{site: s, until: time.Now().Add(period)}
