@@ -2,6 +2,7 @@
 # make demo       deploy a rack of simulated machines before your eyes; N=40 for more of them
 # make test       what every change must pass: lint, tests with the race detector
 # make e2e        two machines with real firmware go from bare to ACTIVE (root, QEMU)
+# make prove      kill, starve and break the appliance at length (20 minutes; the disk-full part needs root)
 # make bench      measure, beside a peer where there is one (root; about 5 minutes)
 # make lint       gofumpt, vet, staticcheck
 # make images     the tiny test operating system, below .cache/images
@@ -45,6 +46,14 @@ e2e:
 	$(MAKE) all images
 	$(GO) test -count=1 -v -timeout 40m -run 'TestE2E' . -e2e -kernel $(KERNEL) -images $(CACHE)/images
 
+# What RELIABILITY.md promises, proved at length; PROVE_FLAGS=-prove-for=30m for
+# a kill storm of that length. Root lets it fill a real disk.
+PROVE_TABLE = $(CACHE)/prove.json
+prove:
+	@mkdir -p $(CACHE); rm -f $(PROVE_TABLE)
+	$(GO) test -count=1 -v -timeout 90m ./server/prove -args -prove -prove-table $(CURDIR)/$(PROVE_TABLE) $(PROVE_FLAGS) >$(CACHE)/prove.log; \
+	  code=$$?; grep -E '^prove:|violation:|^--- FAIL' $(CACHE)/prove.log; server/prove/table.sh $(PROVE_TABLE) >$(CACHE)/prove.md; exit $$code
+
 bench: all images
 	$(GO) test -count=1 -v -timeout 15m -run 'TestBench' . -bench-peers -kernel $(KERNEL) -images $(CACHE)/images
 
@@ -65,4 +74,4 @@ $(KERNEL):
 clean:
 	rm -rf bin $(AGENT) e2e-artifacts
 
-.PHONY: all demo test lint e2e bench images images-debian clean
+.PHONY: all demo test lint e2e prove bench images images-debian clean
