@@ -118,7 +118,7 @@ func (w *demoWatch) row(deploys bool, m *rack.Machine, n *nodeNow, run *store.Ru
 	st := m.Status()
 	kind, _, _ := strings.Cut(st.BMC, "://")
 	r := demoRow{
-		Name: n.Name, Model: m.Spec().Manufacturer + " " + m.Spec().Model, State: n.State, Share: -1,
+		Name: n.Name, Model: m.Spec().Model, State: n.State, Share: -1,
 		BMC: map[bool]string{true: "ipmi", false: "redfish"}[kind == "ipmi"],
 	}
 	if !deploys {
