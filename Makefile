@@ -2,7 +2,7 @@
 # make demo       deploy a rack of simulated machines before your eyes; N=40 for more of them
 # make test       what every change must pass: lint, tests with the race detector
 # make e2e        two machines with real firmware go from bare to ACTIVE (root, QEMU)
-# make prove      kill, starve and break the appliance at length (20 minutes; the disk-full part needs root)
+# make prove      kill, starve and break the appliance at length (25 minutes; the disk-full part needs root)
 # make bench      measure, beside a peer where there is one (root; about 5 minutes)
 # make lint       gofumpt, vet, staticcheck
 # make images     the tiny test operating system, below .cache/images
