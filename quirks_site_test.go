@@ -23,8 +23,8 @@ import (
 )
 
 // sitePace is how fast simulated machines live: what takes a machine a minute
-// takes them 2.4 s.
-const sitePace = 0.04
+// takes them 1.8 s.
+const sitePace = 0.03
 
 // siteCall is how long the appliance waits for a controller's answer.
 const siteCall = 6 * time.Second
@@ -95,7 +95,7 @@ func siteConfig(dir string) configs.Config {
 	c.API.Listen, c.API.Auth = "127.0.0.1:0", "none"
 	c.Provisioning.Interface, c.Provisioning.Port = configs.Simulated, 0
 	c.Conductor.Hostname = "quirks"
-	c.Conductor.MaxBoots, c.Conductor.MaxImageStreams = 16, 16 // so that each is quick once it has been started
+	c.Conductor.MaxBoots, c.Conductor.MaxImageStreams = 24, 24 // so that each is quick once it has been started
 	c.Conductor.BootTimeout = configs.Duration(20 * time.Second)
 	c.Conductor.HeartbeatTimeout = configs.Duration(20 * time.Second)
 	c.Conductor.PowerSyncInterval = configs.Duration(10 * time.Second)

@@ -155,6 +155,10 @@ var vendorTrials = []trial{
 	{name: "a difficult network", quirks: q("D-05", "D-06", "D-07", "D-26", "D-29")},
 }
 
+// selfStarts are how often a ramdisk may restart by itself, all two seconds at
+// the rack's pace, before the appliance has made sure that its agent has gone.
+const selfStarts = 12
+
 // faultTrials are machines that something befalls during a deploy.
 var faultTrials = []trial{
 	{fault: "bmc-hang:count=1"},
@@ -179,9 +183,9 @@ var faultTrials = []trial{
 	{fault: "image-cut:at=300K,count=2"},
 	{fault: "image-corrupt:at=600K,count=1", ends: "deploy failed", says: []string{"write-image", "checksum mismatch"}},
 	{fault: "kernel-cut:count=2", more: 1},
-	{fault: "agent-crash:count=1", more: 2},
+	{fault: "agent-crash:count=1", more: selfStarts},
 	{fault: "disk-error:at=600K,count=1", ends: "deploy failed", says: []string{"write-image", "input/output error"}},
-	{fault: "power-loss:at=600K,count=1", more: 3},
+	{fault: "power-loss:at=600K,count=1", more: selfStarts},
 	{fault: "clock-jump:delay=-3h"},
 	{fault: "no-post:count=1", more: 1},
 }
