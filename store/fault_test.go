@@ -8,7 +8,8 @@ import (
 )
 
 // TestFault holds what a failed write transaction leaves: nothing before it,
-// all after it, and a store that goes on either way.
+// all after it, and a store that goes on either way. Who follows the store has
+// to read anew where the write may be there.
 func TestFault(t *testing.T) {
 	for when, there := range map[Moment]bool{BeforeWrite: false, AfterWrite: true} {
 		for errno, kind := range map[syscall.Errno]error{syscall.ENOSPC: ErrNoSpace, syscall.EIO: ErrDisk} {
@@ -28,10 +29,17 @@ func TestFault(t *testing.T) {
 					return db.Batch(func(tx *Tx) error { return Nodes.Put(tx, &Node{UUID: id}) })
 				}
 				on = true
+				before := db.Position()
 				if err := put("a"); !errors.Is(err, kind) || !errors.Is(err, errno) {
 					t.Errorf("got %v, want %v", err, kind)
 				}
 				on = false
+				if _, _, err := db.ChangesSince(before); errors.Is(err, ErrBehind) != there {
+					t.Errorf("changes since: %v, to be read anew: %v", err, there)
+				}
+				if _, _, err := db.ChangesSince(db.Position()); err != nil {
+					t.Errorf("changes since the position now: %v", err)
+				}
 				if err := put("b"); err != nil {
 					t.Errorf("afterwards: %v", err)
 				}

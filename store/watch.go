@@ -55,6 +55,16 @@ func (f *feed) publish(changes []Change) {
 	f.more = make(chan struct{})
 }
 
+// forget has all who follow the store read anew: what has changed is not known.
+func (f *feed) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.next++
+	f.oldest = f.next
+	close(f.more)
+	f.more = make(chan struct{})
+}
+
 func (f *feed) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,8 +100,8 @@ func (db *DB) Position() uint64 {
 
 // ChangesSince returns the changes behind position after, up to the newest, and
 // the position to ask from next. It does not wait. What was written before it
-// was called is among them, or, when that is too much to be remembered, the
-// error is ErrBehind.
+// was called is among them, or, when that is too much to be remembered or not
+// known since the disk failed, the error is ErrBehind.
 func (db *DB) ChangesSince(after uint64) (changes []Change, upto uint64, err error) {
 	f := &db.feed
 	f.mu.Lock()

@@ -167,9 +167,13 @@ func (u *undoLog) undo() error {
 // commit runs fn in one transaction, together with the messages recorded so
 // far: whatever it makes durable, the messages that led there are too. The
 // caller holds writer.
+//
+// A disk that fails may have taken it all the same, so those who follow the
+// store must then read anew.
 func (db *DB) commit(fn func(*Tx) error) error {
 	ms, seq := db.snapshot()
 	var changes []Change
+	doubtful := false // fn's part is done, and the disk's is under way
 	reserved := db.reserved
 	err := db.space.Update(func(stx spaceTx) error {
 		tx := &Tx{tx: stx, db: db}
@@ -180,10 +184,13 @@ func (db *DB) commit(fn func(*Tx) error) error {
 		if errors.Is(err, errNothing) && len(ms) > 0 {
 			return nil
 		}
-		changes = tx.changes
+		changes, doubtful = tx.changes, err == nil
 		return err
 	})
 	if err != nil {
+		if doubtful {
+			db.feed.forget()
+		}
 		db.reserved = reserved
 		return err
 	}

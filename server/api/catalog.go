@@ -33,10 +33,10 @@ func (k *catalog[T]) list(db *store.DB) ([]*T, error) {
 	if k.all != nil {
 		changes, upto, err := db.ChangesSince(k.upto)
 		if err == nil {
-			return k.all, k.take(db, changes, upto)
+			err = k.take(db, changes, upto)
 		}
 		if !errors.Is(err, store.ErrBehind) {
-			return nil, err
+			return k.all, err
 		}
 	}
 	err := k.read(db)

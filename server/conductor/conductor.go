@@ -141,8 +141,8 @@ func (c *Conductor) refresh(node string) (gone bool) {
 }
 
 // follow is refresh for who has just saved a node with its run, and knows both.
-func (c *Conductor) follow(n *store.Node, r *store.Run, version uint64) {
-	if n.Run != 0 && n.Run != r.ID || !c.index.follow(n, r, version) {
+func (c *Conductor) follow(n *store.Node, r *store.Run, rev uint64) {
+	if n.Run != 0 && n.Run != r.ID || !c.index.follow(n, r, rev) {
 		c.refresh(n.UUID)
 		return
 	}

@@ -5,7 +5,6 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"bessemer/pxe"
@@ -16,8 +15,7 @@ import (
 // follows the store: what the conductor saves it is told, and every NodeChanged
 // reloads one node.
 type index struct {
-	reloading sync.Mutex    // over read and change, so that the newest read is what stays
-	version   atomic.Uint64 // counts what the conductor saves, in the order of the transactions
+	reloading sync.Mutex // over read and change, so that the newest read is what stays
 
 	mu     sync.RWMutex
 	byMAC  map[string]string // node by MAC
@@ -39,24 +37,20 @@ type bootNode struct {
 	boot  *store.RamdiskBoot
 	image string // the stored image that the run writes, "" for none
 
-	version uint64 // of what this is from
+	rev uint64 // of the node's record that this is from; with each save of a run it grows
 }
 
-// next numbers what a transaction saves. It is called inside of it, so that
-// numbers are in the order of the transactions.
-func (x *index) next() uint64 { return x.version.Add(1) }
-
-// follow takes up what a transaction has saved of a node's run. It is false
-// for a node that is not known yet.
-func (x *index) follow(n *store.Node, r *store.Run, version uint64) bool {
-	b := &bootNode{uuid: n.UUID, state: n.ProvisionState, version: version}
+// follow takes up what a transaction has saved of a node's run, and as which
+// revision of the node. It is false for a node that is not known yet.
+func (x *index) follow(n *store.Node, r *store.Run, rev uint64) bool {
+	b := &bootNode{uuid: n.UUID, state: n.ProvisionState, rev: rev}
 	if n.Run != 0 {
 		b.of(r)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	old := x.nodes[n.UUID]
-	if old == nil || old.version > version {
+	if old == nil || old.rev > rev {
 		return old != nil
 	}
 	if old.boot != nil {
@@ -123,13 +117,9 @@ func (x *index) reload(db *store.DB, uuid string) (gone bool, err error) {
 	x.reloading.Lock()
 	defer x.reloading.Unlock()
 	for {
-		version := x.version.Load()
 		b, err := readBootNode(db, uuid)
 		if err != nil {
 			return false, err
-		}
-		if b != nil {
-			b.version = version
 		}
 		if x.replace(uuid, b) {
 			return b == nil, nil
@@ -142,7 +132,7 @@ func (x *index) reload(db *store.DB, uuid string) (gone bool, err error) {
 func (x *index) replace(uuid string, b *bootNode) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if old := x.nodes[uuid]; old != nil && b != nil && old.version > b.version {
+	if old := x.nodes[uuid]; old != nil && b != nil && old.rev > b.rev {
 		return false
 	}
 	x.remove(uuid)
@@ -187,6 +177,9 @@ func readBootNode(db *store.DB, uuid string) (b *bootNode, err error) {
 			return err
 		}
 		b = &bootNode{uuid: n.UUID, state: n.ProvisionState}
+		if b.rev, err = store.Nodes.Rev(tx, uuid); err != nil {
+			return err
+		}
 		for p, err := range store.Ports.Where(tx, "node_uuid", uuid) {
 			if err != nil {
 				return err

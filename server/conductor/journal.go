@@ -87,7 +87,7 @@ func (c *Conductor) save(ctx context.Context, t *Task, change func(*store.Run)) 
 func (c *Conductor) commit(ctx context.Context, t *Task, then func(*store.Tx, *store.Node) error) (to store.ProvisionState, err error) {
 	var from store.ProvisionState
 	var saved *store.Node
-	var version uint64
+	var rev uint64
 	err = c.db.Batch(func(tx *store.Tx) error {
 		n, err := t.fresh(tx)
 		if err != nil {
@@ -102,16 +102,22 @@ func (c *Conductor) commit(ctx context.Context, t *Task, then func(*store.Tx, *s
 				return err
 			}
 		}
-		to, n.UpdatedAt = n.ProvisionState, time.Now()
-		saved, version = n, c.index.next()
-		return errors.Join(store.Runs.Replace(tx, t.stored(), t.Run), store.Nodes.Put(tx, n))
+		to, n.UpdatedAt, saved = n.ProvisionState, time.Now(), n
+		if err := errors.Join(store.Runs.Replace(tx, t.stored(), t.Run), store.Nodes.Put(tx, n)); err != nil {
+			return err
+		}
+		rev, err = store.Nodes.Rev(tx, n.UUID)
+		return err
 	})
 	if err != nil {
+		if !errors.Is(err, errStale) { // the disk failed; it may have taken this all the same
+			c.refresh(t.Node.UUID)
+		}
 		return "", err
 	}
 	t.was, t.rev, t.changes, t.writes = t.Run.Outcome, t.rev+1, nil, nil
 	c.stateChanged(ctx, t.Node.UUID, from, to)
-	c.follow(saved, t.Run, version)
+	c.follow(saved, t.Run, rev)
 	return to, nil
 }
 

@@ -31,8 +31,12 @@ func (c *Conductor) advance(ctx context.Context, node string) {
 // store's; a step's are in the journal.
 func (c *Conductor) once(ctx context.Context, node string) (again bool, err error) {
 	t, err := c.load(node)
-	if err != nil || t == nil {
+	if err != nil {
 		return false, err
+	}
+	if t == nil {
+		c.forgetLive(node) // of a run whose end was reported as failed and is there all the same
+		return false, nil
 	}
 	if t.step == nil {
 		return false, c.failUnknown(ctx, t)

@@ -45,7 +45,7 @@ func (c *Conductor) startRun(ctx context.Context, ident string, w *Workflow, lab
 ) (*store.Run, error) {
 	var r *store.Run
 	var saved *store.Node
-	var version uint64
+	var rev uint64
 	var from, to store.ProvisionState
 	err := c.db.Batch(func(tx *store.Tx) error {
 		n, err := findNode(tx, ident)
@@ -59,8 +59,11 @@ func (c *Conductor) startRun(ctx context.Context, ident string, w *Workflow, lab
 		if r, err = c.start(tx, n, w, store.ScopeFrom(ctx).Trace, args); err != nil {
 			return err
 		}
-		saved, version, to = n, c.index.next(), n.ProvisionState
+		saved, to = n, n.ProvisionState
 		if err := store.Nodes.Put(tx, n); err != nil {
+			return err
+		}
+		if rev, err = store.Nodes.Rev(tx, n.UUID); err != nil {
 			return err
 		}
 		// Here, so that it comes before whatever a worker does for the run.
@@ -77,7 +80,7 @@ func (c *Conductor) startRun(ctx context.Context, ident string, w *Workflow, lab
 	}
 	c.log.Info().Str("node", r.Node).Uint64("run", r.ID).Str("workflow", w.Name).Msg("run begun")
 	c.stateChanged(ctx, r.Node, from, to)
-	c.follow(saved, r, version)
+	c.follow(saved, r, rev)
 	c.queue.add(r.Node)
 	return r, nil
 }
