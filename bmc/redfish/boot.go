@@ -125,14 +125,15 @@ func (d *driver) SetBoot(ctx context.Context, b bmc.Boot) error {
 	if named := d.byPath(ctx, b, o); named != nil {
 		objects = append([]map[string]string{named}, objects...)
 	}
-	if d.order == nil {
-		d.order = s.Boot.v.Order.v
-	}
+	d.noteOrder(s, b, o)
 	for _, object := range objects {
 		err = d.write(ctx, uris, object)
 		if s := status(err); s < 400 || s >= 500 || errors.Is(err, bmc.ErrCredentials) {
 			break
 		}
+	}
+	if s := status(err); s >= 400 && s < 500 { // it has done nothing
+		d.order = bootOrder{}
 	}
 	return err
 }

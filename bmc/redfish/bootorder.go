@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"bessemer/bmc"
 )
@@ -64,11 +65,40 @@ func (d *driver) networkPath(ctx context.Context, options, card string) (path st
 // specification 2.10, section 10.6.1.6).
 func isNetworkPath(path string) bool { return strings.Contains(strings.ToUpper(path), "MAC(") }
 
+// A bootOrder is the boot order before a boot device was set (B-17).
+type bootOrder struct {
+	ids []text
+	at  time.Time
+}
+
+// orderFor is how long after the setting of a boot device an entry that is
+// missing is taken for lost by that. Later somebody else may have removed it:
+// an operating system, a person, the firmware.
+const orderFor = 2 * time.Minute
+
+func (o bootOrder) current() bool { return len(o.ids) > 0 && time.Since(o.at) < orderFor }
+
+// noteOrder keeps the boot order that there is before b is set; what an
+// earlier try has noted stays, since its answer may have been lost. A change
+// of the boot mode changes the order rightly: each mode has its own entries.
+func (d *driver) noteOrder(s *system, b bmc.Boot, o override) {
+	switch {
+	case b.Mode != "" && o.Mode != "" && string(o.Mode) != string(modes[b.Mode]):
+		d.order = bootOrder{}
+	case !d.order.current():
+		d.order = bootOrder{s.Boot.v.Order.v, time.Now()}
+	}
+}
+
 // restoreOrder puts back what a controller has taken out of the boot order as
 // the boot device was set (B-17), and returns the machine as it is then.
 func (d *driver) restoreOrder(ctx context.Context, s *system) (*system, error) {
-	before := d.order
-	d.order = nil
+	noted := d.order
+	d.order = bootOrder{}
+	if !noted.current() {
+		return s, nil
+	}
+	before := noted.ids
 	lost := missingFrom(s.Boot.v.Order.v, before)
 	if len(lost) == 0 {
 		return s, nil

@@ -21,7 +21,7 @@ type driver struct {
 	conn    *conn
 	system  string // the machine's path once it is known
 	bootURI string // where the boot setting was written last
-	order   []text // the boot order before that (B-17)
+	order   bootOrder
 	last    reading
 }
 

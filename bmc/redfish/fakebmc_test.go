@@ -310,7 +310,7 @@ func (b *fakeBMC) patch(w http.ResponseWriter, r *http.Request, body []byte) {
 	case b.quirks["B-04"] && in.Boot["BootSourceOverrideEnabled"] == "Continuous",
 		b.quirks["B-05"] && mode,
 		b.quirks["B-07"] && in.Boot["BootSourceOverrideTarget"] == "None",
-		!b.quirks["B-05"] && len(in.Boot) != 3: // B-03
+		!b.quirks["B-05"] && len(in.Boot) != 3 && in.Boot["BootOrder"] == nil: // B-03
 		fail(w, http.StatusBadRequest, "Base.1.0.PropertyValueNotInList", "refused")
 		return
 	}

@@ -191,6 +191,7 @@ func (d *driver) reset(ctx context.Context, s *system, kind schemas.ResetType) e
 		target = d.system + "/Actions/ComputerSystem.Reset"
 	}
 	d.last = reading{}
+	d.order = bootOrder{} // what a starting machine does to it is its own affair
 	_, err := d.conn.do(ctx, http.MethodPost, target, map[string]string{"ResetType": string(kind)}, nil)
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
