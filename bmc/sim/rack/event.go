@@ -67,7 +67,7 @@ type Totals struct {
 	Homes    int              `json:"homes,omitempty"`
 	Hangs    int              `json:"hangs,omitempty"`
 	Faults   int              `json:"faults,omitempty"`
-	Written  map[string]int64 `json:"written,omitempty"` // bytes, by disk
+	Written  map[string]int64 `json:"written,omitempty"` // bytes, by disk, as the agent calls it: "/dev/sda"
 }
 
 // add counts an event.

@@ -169,8 +169,8 @@ func TestDeadDisks(t *testing.T) {
 		t.Error("a disk without power was written to")
 	}
 	must(t, d.Close())
-	if b := onDisk(t, m, 0, 6); string(b) != "before" || m.WroteDisk(disks[0].Name) != 6 {
-		t.Errorf("on the disk is %q, the journal has %d bytes", b, m.WroteDisk(disks[0].Name))
+	if b := onDisk(t, m, 0, 6); string(b) != "before" || m.Status().Totals.Written[disks[0].Name] != 6 {
+		t.Errorf("on the disk is %q, the journal has %d bytes", b, m.Status().Totals.Written[disks[0].Name])
 	}
 }
 

@@ -70,8 +70,8 @@ func checkEvidence(t *testing.T, a *appliance, m *Machine) {
 				}
 			}
 		case e.Kind == Write:
-			if e.First != 0 || e.Last < int64(len(a.image))-1 || e.Bytes < int64(len(a.image)) || m.WroteDisk(e.Disk) != e.Bytes {
-				t.Errorf("write of %d bytes: %+v, in all %d", len(a.image), e, m.WroteDisk(e.Disk))
+			if e.First != 0 || e.Last < int64(len(a.image))-1 || e.Bytes < int64(len(a.image)) || m.Status().Totals.Written[e.Disk] != e.Bytes {
+				t.Errorf("write of %d bytes: %+v, in all %d", len(a.image), e, m.Status().Totals.Written[e.Disk])
 			}
 		}
 	}

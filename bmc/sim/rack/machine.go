@@ -124,6 +124,11 @@ func (m *Machine) Boot() bmc.Boot {
 func (m *Machine) SetBoot(b bmc.Boot) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.setBoot(b)
+}
+
+// setBoot is SetBoot for who holds the lock.
+func (m *Machine) setBoot(b bmc.Boot) error {
 	if err := checkBoot(b, m.spec.Modes); err != nil {
 		return err
 	}
@@ -152,9 +157,14 @@ func (m *Machine) NextBootMode() string {
 	return m.st.Next
 }
 
-// SetBootMode implements sim.Machine.
+// SetBootMode implements sim.Machine. A start that uses up the override comes
+// before or after, never in between: it would be used twice.
 func (m *Machine) SetBootMode(mode string) error {
-	return m.SetBoot(bmc.Boot{Device: m.Boot().Device, Persistent: m.Boot().Persistent, Mode: mode})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b := m.st.Override
+	b.Mode = mode
+	return m.setBoot(b)
 }
 
 // Journal returns what happened to the machine, oldest first; of a long life
@@ -163,10 +173,6 @@ func (m *Machine) Journal() ([]Event, error) {
 	m.noteFaults()
 	return m.journal.events()
 }
-
-// WroteDisk is how many bytes have been written to a disk, by the name that the
-// agent has for it ("/dev/sda"), over the machine's whole life.
-func (m *Machine) WroteDisk(name string) int64 { return m.journal.sums().Written[name] }
 
 // note writes an event into the journal. One that cannot be written is counted
 // in any case.

@@ -1,11 +1,15 @@
 package rack
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/netip"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -87,6 +91,59 @@ func TestBootSetting(t *testing.T) {
 	must(t, m.SetBoot(bmc.Boot{}))
 	if m.Boot() != (bmc.Boot{}) || m.NextBootMode() != sim.BIOS {
 		t.Errorf("removed: %s, next mode %s", m.Boot(), m.NextBootMode())
+	}
+}
+
+// TestOverrideIsUsedOnce: setting the boot mode while a start uses up the
+// override does not bring it back.
+func TestOverrideIsUsedOnce(t *testing.T) {
+	t.Parallel()
+	m := newRack(t, nil, func(o *Options) { o.Wire = deaf{} }).Machines()[0]
+	r := &run{}
+	m.mu.Lock()
+	m.run = r
+	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		m.run = nil // it has no goroutine that ends
+		m.mu.Unlock()
+	}()
+	for range 200 {
+		must(t, m.SetBoot(bmc.Boot{Device: bmc.PXE}))
+		var setting sync.WaitGroup
+		for range 4 {
+			setting.Go(func() {
+				if err := m.SetBootMode(sim.BIOS); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		runtime.Gosched()
+		b, ok := m.takeBoot(r)
+		setting.Wait()
+		if !ok || b.Device != bmc.PXE || m.Boot().Device != "" {
+			t.Fatalf("a start used %s, and the next one will use %s", b, m.Boot())
+		}
+	}
+}
+
+// TestTriesLeaveNothing: a machine that finds nothing to boot tries for days.
+func TestTriesLeaveNothing(t *testing.T) {
+	t.Parallel()
+	m := newRack(t, nil, func(o *Options) { o.Wire, o.Pace = deaf{}, 0.001 }).Machines()[0]
+	must(t, m.Power(t.Context(), bmc.On))
+	tries := 0
+	for end := time.Now().Add(patience); tries < 5 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		screen, _ := os.ReadFile(m.Console()) // is not there at first
+		tries = bytes.Count(screen, []byte("\ndisk: "))
+	}
+	m.mu.Lock()
+	r := m.run
+	m.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if tries < 5 || len(r.off) > 1 {
+		t.Errorf("after %d tries the start holds on to %d machines' hardware", tries, len(r.off))
 	}
 }
 

@@ -113,7 +113,8 @@ func (r *Rack) plan() error {
 }
 
 // Add adds n machines, of one profile or dealt from the rack's. In an open rack
-// they are on the network at once, and off.
+// they are on the network at once, and off. Those that were added before an
+// error stay, and are returned with it.
 func (r *Rack) Add(n int, profile string) ([]*Machine, error) {
 	names := r.opts.Profiles
 	if profile != "" {
@@ -132,24 +133,24 @@ func (r *Rack) Add(n int, profile string) ([]*Machine, error) {
 		return nil, fmt.Errorf("add %d machines to %d: a rack holds at most %d", n, len(r.machines), maxMachines)
 	}
 	var added []*Machine
-	for range n {
+	for len(added) < n && err == nil {
+		var m *Machine
 		p := profiles[len(r.machines)%len(profiles)]
-		r.layout.Machines = append(r.layout.Machines, p.Name)
-		m, err := r.install(p)
-		if err == nil && r.opened {
-			err = r.open(m)
+		if m, err = r.install(p); err == nil {
+			r.layout.Machines = append(r.layout.Machines, p.Name)
+			added = append(added, m)
 		}
-		if err != nil {
-			return added, err
-		}
-		added = append(added, m)
 	}
-	return added, save(filepath.Join(r.opts.Dir, rackFile), r.layout)
+	return added, errors.Join(err, save(filepath.Join(r.opts.Dir, rackFile), r.layout))
 }
 
-// install puts the next machine into the rack.
+// install puts the next machine into the rack; into an open one, with its
+// controller on the network.
 func (r *Rack) install(p hardware.Profile) (*Machine, error) {
 	m, err := newMachine(r, len(r.machines), p)
+	if err == nil && r.opened {
+		err = r.open(m)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("machine %s: %w", machineName(len(r.machines)), err)
 	}

@@ -52,12 +52,18 @@ func (r *run) connect(off func()) {
 	}
 }
 
-// release lets go of what the goroutine of a start needed.
-func (r *run) release() {
-	r.cancel()
+// disconnect lets go of everything that was connected: none of it is used any
+// more.
+func (r *run) disconnect() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.off = nil
+}
+
+// release lets go of what the goroutine of a start needed.
+func (r *run) release() {
+	r.cancel()
+	r.disconnect()
 }
 
 // sleep waits; it reports whether the machine still has power.
@@ -166,6 +172,7 @@ func (m *Machine) tryDevices(r *run, order []bmc.BootDevice) (why string) {
 			try = m.bootNetwork
 		}
 		err := try(r)
+		r.disconnect() // a machine that finds nothing tries again for days
 		switch {
 		case r.dead.Load(), err == nil:
 			return ""
