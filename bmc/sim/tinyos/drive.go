@@ -108,11 +108,12 @@ func (t *table) readDrive(p partition, s *System) error {
 	return nil
 }
 
+// errAbsent is wrapped for a file that a FAT file system does not have.
 var errAbsent = errors.New("is not there")
 
 // optional takes a file that need not be there.
 func optional(b []byte, err error) ([]byte, error) {
-	if err != nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, errAbsent) || strings.HasSuffix(err.Error(), "is not there")) {
+	if err != nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, errAbsent)) {
 		return nil, nil
 	}
 	return b, err

@@ -122,7 +122,7 @@ func (f *fat) read(path string) ([]byte, error) {
 	for i, part := range parts {
 		e := find(dir, part)
 		if e == nil {
-			return nil, fmt.Errorf("%s is not there", strings.Join(parts[:i+1], "/"))
+			return nil, fmt.Errorf("%s %w", strings.Join(parts[:i+1], "/"), errAbsent)
 		}
 		le := binary.LittleEndian
 		first, size := uint32(le.Uint16(e[20:]))<<16|uint32(le.Uint16(e[26:])), int64(le.Uint32(e[28:]))
@@ -147,7 +147,7 @@ func (f *fat) read(path string) ([]byte, error) {
 		}
 		dir = b
 	}
-	return nil, fmt.Errorf("%s is not there", path)
+	return nil, fmt.Errorf("%s %w", path, errAbsent)
 }
 
 // find returns a directory's entry by its long or short name.
