@@ -28,9 +28,9 @@ var areas = []struct{ letter, name, title string }{
 func simQuirks() *cli.Command {
 	return &cli.Command{
 		Name: "quirks", Usage: "list what real machines do wrong, and which of it simulated ones do by flag", ArgsUsage: " ",
-		Description: "A quirk with status flag can be turned on for a simulated machine (sim quirk, sim up --quirk);\n" +
-			"tested: it is no behaviour of a machine, a test holds the right answer to it; later: it\n" +
-			"concerns what Bessemer does not do yet.",
+		Description: "A quirk with status flag can be turned on for a simulated machine (sim quirk, sim up --quirk),\n" +
+			"and tests do; tested: no flag is needed to see it, a test holds the right answer; later: it\n" +
+			"concerns what Bessemer does not do yet. With + flag it can be turned on all the same.",
 		UsageText: "bessemer sim quirks\nbessemer sim quirks --area redfish --status flag\nbessemer sim quirks -o json",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "area", Usage: "only this `AREA`: " + areaNames()},
@@ -84,7 +84,7 @@ func showQuirks(c *cli.Context, rows []flaw.Row) error {
 	list := []map[string]any{}
 	for _, r := range rows {
 		list = append(list, map[string]any{
-			"id": string(r.ID), "status": string(r.Status), "who": r.Who, "does": r.Does, "want": r.Want, "note": r.Note,
+			"id": string(r.ID), "status": string(r.Status), "flag": r.Flagged(), "who": r.Who, "does": r.Does, "want": r.Want, "note": r.Note,
 		})
 	}
 	if done, err := printData(c, list); done {
@@ -93,13 +93,21 @@ func showQuirks(c *cli.Context, rows []flaw.Row) error {
 	w := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tSTATUS\tKNOWN OF\tWHAT IT DOES")
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.ID, r.Status, clip(r.Who, 28), clip(r.Does, 84))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.ID, statusText(r), clip(r.Who, 28), clip(r.Does, 84))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	say(c, "%s; what Bessemer does about each: -o yaml", tally(rows))
 	return nil
+}
+
+// statusText is a row's status, and whether there is a flag without it.
+func statusText(r flaw.Row) string {
+	if r.Flagged() && r.Status != flaw.Flag {
+		return string(r.Status) + " + flag"
+	}
+	return string(r.Status)
 }
 
 // tally says how many rows there are of each status.
@@ -115,13 +123,14 @@ const quirksHead = `# Quirks
 
 What real controllers, firmware, network cards and disks do wrong, and what Bessemer
 does about it. A quirk with status **flag** is one that a simulated machine has when it
-is told to, and a test turns it on:
+is told to, and tests turn it on:
 
     bessemer serve --sim 8 --quirk B-02,R-06       # all machines, from the start
-    bessemer sim quirk sim-0003 +B-02,-R-06        # one machine, now
+    bessemer sim quirk sim-003 +B-02,-R-06         # one machine, now
 
-**tested**: it is no behaviour of a machine; a test holds the right answer.
-**later**: it concerns what Bessemer does not do yet.
+- **tested**: no flag is needed to see it; a test holds the right answer.
+- **later**: it concerns what Bessemer does not do yet.
+- **+ flag**: a simulated machine has it all the same when it is told to.
 
 This file is made from the program by ` + "`bessemer sim quirks --markdown`" + `.
 
@@ -136,13 +145,13 @@ func writeQuirks(w io.Writer, rows []flaw.Row) error {
 		if len(of) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n| | status | known of | what it does | what Bessemer does |\n|---|---|---|---|---|\n", a.title)
+		fmt.Fprintf(&b, "\n## %s\n\n| | status | known of | what it does | the right answer |\n|---|---|---|---|---|\n", a.title)
 		for _, r := range of {
 			want := r.Want
 			if r.Note != "" {
 				want += " *(" + r.Note + ")*"
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.ID, r.Status, inTable(r.Who), inTable(r.Does), inTable(want))
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.ID, statusText(r), inTable(r.Who), inTable(r.Does), inTable(want))
 		}
 	}
 	_, err := io.WriteString(w, b.String())

@@ -106,7 +106,7 @@ func bytesOf(v string) (int64, error) {
 			digits, shift = d, 10*(i+1)
 		}
 	}
-	n, err := strconv.ParseUint(digits, 10, 32)
+	n, err := strconv.ParseUint(digits, 10, 63-shift)
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a number of bytes, such as 4096 or 4M", v)
 	}

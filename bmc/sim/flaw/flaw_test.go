@@ -2,6 +2,14 @@ package flaw
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,12 +42,53 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
+// TestFlagsAreObeyed holds the catalogue to the sources of the simulated
+// machine: what they ask for has a flag, and each flag is asked for.
+func TestFlagsAreObeyed(t *testing.T) {
+	asked := map[ID]bool{}
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || filepath.Dir(path) == filepath.Join("..", "flaw") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				text, _ := strconv.Unquote(lit.Value) // the parser has read it
+				asked[ID(text)] = true
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range Rows() {
+		if r.Flagged() != asked[r.ID] || HasFlag(r.ID) != asked[r.ID] {
+			t.Errorf("%s is %s, flag %v; the simulated machine asks for it: %v", r.ID, r.Status, r.Flagged(), asked[r.ID])
+		}
+	}
+}
+
+func TestParseIDs(t *testing.T) {
+	if ids, err := ParseIDs("b-02, V-01,R-06"); err != nil || !slices.Equal(ids, []ID{"B-02", "V-01", "R-06"}) {
+		t.Errorf("read %v, %v", ids, err)
+	}
+	if _, err := ParseIDs("B-02,B-19,X-01"); err == nil || !strings.Contains(err.Error(), "B-19, X-01") {
+		t.Errorf("read ids without a flag: %v", err)
+	}
+}
+
 func TestFaultText(t *testing.T) {
 	for text, want := range map[string]Fault{
 		"bmc-hang":                       {Kind: BMCHang},
 		"bmc-500:after=2,count=3":        {Kind: BMC500, After: 2, Count: 3},
 		"packet-loss:rate=0.3":           {Kind: PacketLoss, Rate: 0.3},
 		"disk-error:at=4194304":          {Kind: DiskError, At: 4 << 20},
+		"disk-error:at=5368709120":       {Kind: DiskError, At: 5 << 30},
 		"clock-jump:delay=-3h0m0s":       {Kind: ClockJump, Delay: -3 * time.Hour},
 		"bmc-slow:rate=1,delay=1m0.001s": {Kind: BMCSlow, Rate: 1, Delay: time.Minute + time.Millisecond},
 	} {
@@ -48,13 +97,19 @@ func TestFaultText(t *testing.T) {
 			t.Errorf("%s: %+v %q, %v", text, got, got.String(), err)
 		}
 	}
-	for _, bad := range []string{"", "bmc", "bmc-500:count", "bmc-500:count=-1", "bmc-500:n=1", "packet-loss:rate=2", "packet-loss:rate=NaN", "disk-error:at=4X"} {
+	for _, bad := range []string{"", "bmc", "bmc-500:count", "bmc-500:count=-1", "bmc-500:n=1", "packet-loss:rate=2", "packet-loss:rate=NaN", "disk-error:at=4X", "disk-error:at=9223372036854775808", "disk-error:at=9007199254740992K"} {
 		if f, err := ParseFault(bad); err == nil {
 			t.Errorf("%q was read as %+v", bad, f)
 		}
 	}
-	if f, err := ParseFault("disk-error:at=4M"); err != nil || f.At != 4<<20 {
-		t.Errorf("4M is %d, %v", f.At, err)
+	for text, want := range map[string]int64{"4M": 4 << 20, "5G": 5 << 30} {
+		f, err := ParseFault("disk-error:at=" + text)
+		if err != nil || f.At != want {
+			t.Errorf("%s is %d, %v", text, f.At, err)
+		}
+		if again, err := ParseFault(f.String()); err != nil || again != f { // a rack reads what a client has read
+			t.Errorf("%s read again: %+v, %v", f, again, err)
+		}
 	}
 }
 

@@ -46,7 +46,7 @@ var agentRows = []Row{
 	{
 		ID: "A-04", Who: "any", Does: "the cards show link-local addresses only",
 		Want: "tell the address that has reached the server", Status: Tested,
-		Note: "TestQuirks in bmc/sim/hardware; the agent looks at no address of a card, so the quirk, which a simulated machine has, can do nothing",
+		Note: "TestQuirks in bmc/sim/hardware; the agent looks at no address of a card, so that the flag changes nothing",
 	},
 	{
 		ID: "A-05", Who: "any", Does: "a download stands still, and no connection ends",

@@ -59,7 +59,7 @@ var bootRows = []Row{
 	},
 	{
 		ID: "B-15", Who: "some", Does: "the SecureBoot resource answers 500 while a change of it waits",
-		Want: "repeat its reads for longer than others", Status: Later, Note: "Secure boot is not managed yet; the simulated controller has the resource, and the quirk.",
+		Want: "repeat its reads for longer than others", Status: Later, Note: "Secure boot is not managed yet; the simulated controller has the resource.",
 	},
 	{
 		ID: "B-16", Who: "Dell R640 with BIOS 1.6.13", Does: "in UEFI mode a network boot for one boot is not heeded, unless it names the network card's path",

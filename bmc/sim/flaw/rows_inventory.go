@@ -36,11 +36,11 @@ var inventoryRows = []Row{
 	{
 		ID: "N-08", Who: "any", Does: "a switch sends odd bytes by LLDP; a card says that it is ready and is not",
 		Want: "what one card says badly costs nothing of the others", Status: Tested,
-		Note: "TestParseLLDP in agent/boot; a simulated machine has the quirk, which nothing looks at yet: " + noInspection,
+		Note: "TestParseLLDP in agent/boot; nothing else looks at it yet: " + noInspection,
 	},
 	{
 		ID: "N-09", Who: "any", Does: "no address of the controller, no memory sizes, no place of a card",
-		Want: "go on with what is known", Status: Tested, Note: "TestInventoryOfABareTree and TestModuleMB in agent/hw; a simulated machine has the quirk",
+		Want: "go on with what is known", Status: Tested, Note: "TestInventoryOfABareTree and TestModuleMB in agent/hw",
 	},
 	{
 		ID: "N-10", Who: "inspection", Does: "what could not be found out overwrites what was known with 0",

@@ -3,7 +3,7 @@ package flaw
 // noMedia is why most rows on virtual media wait.
 const (
 	noMedia  = "Bessemer does not boot from virtual media yet"
-	hasMedia = noMedia + "; the simulated controller has the drives, and the quirk."
+	hasMedia = noMedia + "; the simulated controller has the drives."
 )
 
 var mediaRows = []Row{

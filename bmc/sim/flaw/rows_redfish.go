@@ -93,7 +93,7 @@ var redfishRows = []Row{
 	{
 		ID: "R-23", Who: "some", Does: "the controller's clock is decades behind, and setting what is set already is refused",
 		Want: "accept any clock, and set only what differs", Status: Later,
-		Note: "A controller's clock is neither used nor set yet; the simulated one shows 1970 while the quirk is on.",
+		Note: "A controller's clock is neither used nor set yet; the simulated one shows 1970.",
 	},
 	{
 		ID: "R-24", Who: "all", Does: "the message registries are many megabytes",

@@ -114,7 +114,7 @@ func inject(m *Machine, c change) (any, error) {
 
 func turn(m *Machine, c change) (any, error) {
 	for _, id := range append(append([]flaw.ID(nil), c.On...), c.Off...) {
-		if row, ok := flaw.Find(id); !ok || row.Status != flaw.Flag {
+		if !flaw.HasFlag(id) {
 			return nil, fmt.Errorf("%w: quirk %q has no flag", errBadChange, id)
 		}
 	}

@@ -52,7 +52,7 @@ func (o Options) check() error {
 		bad("controllers %q: there are redfish, ipmi and mixed", o.BMC)
 	}
 	for _, q := range o.Quirks {
-		if r, ok := flaw.Find(q); !ok || r.Status != flaw.Flag {
+		if !flaw.HasFlag(q) {
 			bad("quirk %s has no flag", q)
 		}
 	}
