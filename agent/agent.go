@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"time"
 
@@ -45,6 +46,10 @@ type Config struct {
 	// Now is the machine's clock, by which the agent's certificate is made;
 	// nil: time.Now.
 	Now func() time.Time
+	// Dice spread the agent's pauses: each call gives a number from 0 to
+	// below 1. It may be called by several goroutines. nil: math/rand's.
+	// Simulated machines have theirs from a seed.
+	Dice func() float64
 	// Before, if set, is asked before each command, by its full name; an
 	// error is the command's. Simulated machines break their agents with it.
 	Before func(command string) error
@@ -65,6 +70,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Dice == nil {
+		c.Dice = rand.Float64
 	}
 	return c
 }

@@ -236,7 +236,7 @@ func (w *imageWrite) write(ctx context.Context) (image.Result, error) {
 // fetched gets a second try; one that is the same still would only have
 // the same wrong checksum, after another hour.
 func (w *imageWrite) writeFrom(ctx context.Context, url string) (image.Result, error) {
-	src, o := &source{client: w.x.client, policy: w.x.Policy, url: url, stall: w.x.Stall}, w.options(ctx)
+	src, o := &source{client: w.x.client, policy: w.x.Policy, url: url, limits: w.x.limits(0)}, w.options(ctx)
 	res, err := image.Write(ctx, src, w.disk, o)
 	if errors.Is(err, fetch.ErrChanged) || errors.Is(err, image.ErrChecksum) && src.changed(ctx) {
 		w.x.con.say("%v; the file at the server is another one now, trying once more", err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -27,12 +26,13 @@ type heart struct {
 	forced  chan struct{}
 	locked  chan struct{} // closed when no more heartbeats shall be sent
 	timeout time.Duration
+	dice    func() float64
 	log     zerolog.Logger
 }
 
 func newHeart(c Config, a *api, n *node, id *identity) *heart {
 	return &heart{
-		api: a, node: n, timeout: n.timeout, minor: min(n.minor, heartbeatVersion),
+		api: a, node: n, timeout: n.timeout, dice: c.Dice, minor: min(n.minor, heartbeatVersion),
 		body: wire.Heartbeat{
 			CallbackURL: id.url, AgentToken: n.token,
 			AgentVersion: c.Version, AgentVerifyCA: string(id.pem),
@@ -60,7 +60,7 @@ func (h *heart) run(ctx context.Context) error {
 		} else {
 			failures = 0
 		}
-		if err := h.wait(ctx, pauseAfter(failures, h.timeout)); errors.Is(err, errLocked) {
+		if err := h.wait(ctx, pauseAfter(failures, h.timeout, h.dice())); errors.Is(err, errLocked) {
 			return nil
 		} else if err != nil {
 			return err
@@ -69,13 +69,13 @@ func (h *heart) run(ctx context.Context) error {
 }
 
 // pauseAfter is the time to the next heartbeat: a part of the timeout when all
-// is well, else soon, with jitter.
-func pauseAfter(failures int, timeout time.Duration) time.Duration {
+// is well, else soon, spread by a die from 0 to 1.
+func pauseAfter(failures int, timeout time.Duration, die float64) time.Duration {
 	if failures == 0 {
-		return time.Duration(float64(timeout) * (0.3 + 0.3*rand.Float64()))
+		return time.Duration(float64(timeout) * (0.3 + 0.3*die))
 	}
 	d := min(time.Second<<min(failures-1, 4), 5*time.Second, timeout/2)
-	return time.Duration(float64(d) * (0.7 + 0.5*rand.Float64()))
+	return time.Duration(float64(d) * (0.7 + 0.5*die))
 }
 
 func (h *heart) wait(ctx context.Context, d time.Duration) error {

@@ -9,8 +9,8 @@ import (
 	"bessemer/agent/wire"
 )
 
-// TestHooks: the agent serves on the listener that it is given, and Before has
-// the last word on each command.
+// TestHooks: the agent serves on the listener that it is given, takes its
+// pauses from the given dice, and Before has the last word on each command.
 func TestHooks(t *testing.T) {
 	r := newRig(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -25,7 +25,16 @@ func TestHooks(t *testing.T) {
 		}
 		return nil
 	}
+	thrown := make(chan struct{}, 1)
+	r.config.Dice = func() float64 {
+		select {
+		case thrown <- struct{}{}:
+		default:
+		}
+		return 0.5
+	}
 	r.start()
+	<-thrown // for the pause after the first heartbeat
 	if !strings.HasSuffix(r.first.CallbackURL, ln.Addr().String()) {
 		t.Errorf("the agent is at %s, not at the listener %s", r.first.CallbackURL, ln.Addr())
 	}

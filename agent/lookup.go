@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -57,17 +56,17 @@ func lookup(ctx context.Context, c Config, a *api, m hw.Machine, con *console) (
 			con.say("look up node at %s: %v; trying again", a.base, err)
 			c.Logger.Warn().Err(err).Str("server", a.base).Msg("lookup, trying again")
 		}
-		if sleep(ctx, lookupPause(n)) != nil {
+		if sleep(ctx, lookupPause(n, c.Dice())) != nil {
 			return nil, fmt.Errorf("look up node at %s: gave up after %s; last: %w", a.base, c.LookupTimeout, err)
 		}
 	}
 }
 
-// lookupPause grows from half a second to five, with jitter so that a rack that
-// powers up together does not ask in step.
-func lookupPause(n int) time.Duration {
+// lookupPause grows from half a second to five, spread by a die from 0 to 1 so
+// that a rack that powers up together does not ask in step.
+func lookupPause(n int, die float64) time.Duration {
 	d := min(500*time.Millisecond<<min(n, 4), 5*time.Second)
-	return time.Duration(float64(d) * (0.7 + 0.5*rand.Float64()))
+	return time.Duration(float64(d) * (0.7 + 0.5*die))
 }
 
 func lookupOnce(ctx context.Context, c Config, a *api, m hw.Machine) (*node, error) {

@@ -149,13 +149,14 @@ func TestCertificateAndClocks(t *testing.T) {
 
 func TestPauses(t *testing.T) {
 	for n := range 40 {
-		if d := lookupPause(n); d < 300*time.Millisecond || d > 12*time.Second {
+		die := float64(n) / 40
+		if d := lookupPause(n, die); d < 300*time.Millisecond || d > 12*time.Second {
 			t.Errorf("lookup pause %d is %s", n, d)
 		}
-		if d := pauseAfter(n+1, 300*time.Second); d < 500*time.Millisecond || d > 12*time.Second {
+		if d := pauseAfter(n+1, 300*time.Second, die); d < 500*time.Millisecond || d > 12*time.Second {
 			t.Errorf("heartbeat pause after %d failures is %s", n+1, d)
 		}
-		if d := pauseAfter(0, 100*time.Second); d < 30*time.Second || d > 60*time.Second {
+		if d := pauseAfter(0, 100*time.Second, die); d < 30*time.Second || d > 60*time.Second {
 			t.Errorf("heartbeat pause is %s", d)
 		}
 	}

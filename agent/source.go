@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"path"
 	"strings"
-	"time"
 	"unicode"
 
 	"bessemer/agent/disk"
@@ -21,12 +20,17 @@ import (
 	"bessemer/agent/wire"
 )
 
+// limits are those of a download of at most so many bytes; 0: of any size.
+func (x *executor) limits(size int64) fetch.Limits {
+	return fetch.Limits{MaxSize: size, Stall: x.Stall, Dice: x.Dice}
+}
+
 // source is an image at a URL.
 type source struct {
 	client  *http.Client
 	policy  fetch.Policy
 	url     string
-	stall   time.Duration
+	limits  fetch.Limits
 	version string // of the file that was opened last
 }
 
@@ -35,7 +39,7 @@ func (s *source) Open(ctx context.Context) (image.File, error) {
 	if _, err := s.policy.Check(s.url); err != nil {
 		return nil, fmt.Errorf("get image: %w", err)
 	}
-	f, err := fetch.Open(ctx, s.client, s.url, fetch.Limits{Stall: s.stall})
+	f, err := fetch.Open(ctx, s.client, s.url, s.limits)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +85,7 @@ func (x *executor) fetchChecksum(ctx context.Context, from, imageURL string) (im
 	if _, err := x.Policy.Check(from); err != nil {
 		return image.Checksum{}, fmt.Errorf("get checksum: %w", err)
 	}
-	b, err := fetch.ReadAll(ctx, x.client, from, 1<<20)
+	b, err := fetch.ReadAll(ctx, x.client, from, x.limits(1<<20))
 	if err != nil {
 		return image.Checksum{}, fmt.Errorf("get checksum: %w", err)
 	}
@@ -131,7 +135,7 @@ func (x *executor) configDrive(ctx context.Context, text string) ([]byte, error)
 			return nil, fmt.Errorf("get config drive: %w", err)
 		}
 		var err error
-		if b, err = fetch.ReadAll(ctx, x.client, text, maxText); err != nil {
+		if b, err = fetch.ReadAll(ctx, x.client, text, x.limits(maxText)); err != nil {
 			return nil, fmt.Errorf("get config drive: %w", err)
 		}
 	}

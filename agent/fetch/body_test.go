@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -221,14 +222,27 @@ func TestRangesNeedAValidator(t *testing.T) {
 	}
 }
 
+// TestDiceSpreadPauses: a pause between tries lasts 70 to 120 % of the backoff,
+// as the dice say.
+func TestDiceSpreadPauses(t *testing.T) {
+	for die, want := range map[float64]time.Duration{0: 700 * time.Millisecond, 1: 1200 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			l, begun := Limits{Backoff: time.Second, Dice: func() float64 { return die }}, time.Now()
+			if err := l.pause(t.Context(), 1, io.ErrUnexpectedEOF); err != nil || time.Since(begun) != want {
+				t.Errorf("die %v: a pause of %s, %v; want %s", die, time.Since(begun), err, want)
+			}
+		})
+	}
+}
+
 func TestReadAll(t *testing.T) {
 	s := httptest.NewServer(&flaky{data: []byte("0123456789")})
 	defer s.Close()
-	got, err := ReadAll(t.Context(), loopback().Client(), s.URL, 10)
+	got, err := ReadAll(t.Context(), loopback().Client(), s.URL, Limits{MaxSize: 10})
 	if string(got) != "0123456789" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if _, err := ReadAll(t.Context(), loopback().Client(), s.URL, 9); !errors.Is(err, ErrTooLarge) {
+	if _, err := ReadAll(t.Context(), loopback().Client(), s.URL, Limits{MaxSize: 9}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("got %v, want ErrTooLarge", err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"time"
 )
@@ -44,10 +45,11 @@ func (e *StatusError) Error() string {
 
 // Limits bound a download; the zero value is usable.
 type Limits struct {
-	MaxSize  int64         // bytes; 0: no limit
-	Stall    time.Duration // longest wait for the next bytes; 0: 30 s
-	Attempts int           // tries without progress worth mentioning; 0: 5
-	Backoff  time.Duration // first pause between tries, doubled each time; 0: 500 ms
+	MaxSize  int64          // bytes; 0: no limit
+	Stall    time.Duration  // longest wait for the next bytes; 0: 30 s
+	Attempts int            // tries without progress worth mentioning; 0: 5
+	Backoff  time.Duration  // first pause between tries, doubled each time; 0: 500 ms
+	Dice     func() float64 // from 0 to below 1, spread the pauses; nil: math/rand's
 }
 
 func (l Limits) withDefaults() Limits {
@@ -60,13 +62,16 @@ func (l Limits) withDefaults() Limits {
 	if l.Backoff == 0 {
 		l.Backoff = 500 * time.Millisecond
 	}
+	if l.Dice == nil {
+		l.Dice = rand.Float64
+	}
 	return l
 }
 
-// ReadAll gets a small file wholly, such as a checksum or a config drive.
-// limit is its largest size in bytes.
-func ReadAll(ctx context.Context, c *http.Client, url string, limit int64) ([]byte, error) {
-	b, err := Open(ctx, c, url, Limits{MaxSize: limit})
+// ReadAll gets a small file wholly, such as a checksum or a config drive; l says
+// how large it may be.
+func ReadAll(ctx context.Context, c *http.Client, url string, l Limits) ([]byte, error) {
+	b, err := Open(ctx, c, url, l)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -97,10 +96,10 @@ func retryAfter(h http.Header) time.Duration {
 	return min(time.Duration(s)*time.Second, 30*time.Second)
 }
 
-// pause waits before try n (from 1), with jitter.
+// pause waits before try n (from 1), for 70 to 120 % of the backoff.
 func (l Limits) pause(ctx context.Context, n int, err error) error {
 	d := l.Backoff << min(n-1, 5)
-	d = time.Duration(float64(d) * (0.7 + 0.5*rand.Float64()))
+	d = time.Duration(float64(d) * (0.7 + 0.5*l.Dice()))
 	var r *retryable
 	if errors.As(err, &r) {
 		d = max(d, r.after)

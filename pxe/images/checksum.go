@@ -56,7 +56,7 @@ func (s *Store) fetchChecksum(ctx context.Context, address, image string) (check
 	if _, err := s.policy.Check(address); err != nil {
 		return checksum{}, fmt.Errorf("image_checksum is %w: %w", ErrInvalid, err)
 	}
-	text, err := fetch.ReadAll(ctx, s.client, address, maxChecksums)
+	text, err := fetch.ReadAll(ctx, s.client, address, fetch.Limits{MaxSize: maxChecksums})
 	if err != nil {
 		return checksum{}, fmt.Errorf("fetch checksums: %w", err)
 	}

@@ -13,7 +13,12 @@
 // again. Nothing is synced to the medium, so a crash of the host may lose
 // changes.
 //
-// Everything random about a machine comes from the rack's seed and the
-// machine's index. A machine that is off costs a goroutine, of its controller;
-// one whose system runs costs no more.
+// Everything random about a machine, its agent's pauses too, comes from the
+// rack's seed and the machine's index, but for the secrets of connections and
+// the ids of what is made (tokens, keys, sessions, partitions). Faults that were
+// injected, and what a controller keeps beside power and boot settings (log,
+// BIOS attributes, virtual media), end with the rack.
+//
+// A machine that is off costs a goroutine, of its controller; one whose system
+// runs costs no more.
 package rack

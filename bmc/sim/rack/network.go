@@ -138,7 +138,7 @@ func (m *Machine) agent(r *run, b firmware.Boot) error {
 	defer crash(nil)
 	c := m.agentConfig(args, b.Lease.IP)
 	machine := m.hardware(r, b)
-	c.Listener, c.Now = p, machine.Now
+	c.Listener, c.Now, c.Dice = p, machine.Now, m.dice(fmt.Sprint("agent ", r.number))
 	c.Stall, c.Memory = max(m.takes(timeStall), leastStall), fileMemory
 	faults := c.Policy.Via
 	c.Policy.Via = func(next http.RoundTripper) http.RoundTripper { return faults(machine.Via(next)) }

@@ -147,6 +147,7 @@ func TestSameSeedSameMachines(t *testing.T) {
 	type machine struct {
 		Spec       sim.Spec
 		Enrollment Enrollment
+		Dice       [2]float64 // of the agent, of its first start
 	}
 	build := func(o Options) []machine {
 		r, err := New(o)
@@ -158,7 +159,8 @@ func TestSameSeedSameMachines(t *testing.T) {
 			for i := range s.Disks {
 				s.Disks[i].Path = ""
 			}
-			ms = append(ms, machine{s, m.Enrollment()})
+			dice := m.dice("agent 1")
+			ms = append(ms, machine{s, m.Enrollment(), [2]float64{dice(), dice()}})
 		}
 		return ms
 	}
@@ -178,6 +180,9 @@ func TestSameSeedSameMachines(t *testing.T) {
 	}
 	if cmp.Equal(one, build(few(2, 12))) {
 		t.Error("another seed, same machines")
+	}
+	if one[0].Dice == one[1].Dice || one[0].Dice[0] == one[0].Dice[1] {
+		t.Errorf("agents pause in step: %v, %v", one[0].Dice, one[1].Dice)
 	}
 }
 
