@@ -33,7 +33,7 @@ type looks struct {
 	mu   sync.Mutex
 	ctx  context.Context // nil: not running
 	wg   sync.WaitGroup
-	busy map[string]bool      // by node
+	busy map[string]*looking  // by node
 	last map[string]time.Time // end of the last look, by node
 	gone map[string]finding   // by node
 }
@@ -41,8 +41,12 @@ type looks struct {
 // A finding is that the agent of a boot has gone.
 type finding struct{ token, why string }
 
+// A looking is a look that is under way, and what tells of a restart: before
+// it began, and since.
+type looking struct{ sign, later string }
+
 func newLooks() *looks {
-	return &looks{busy: map[string]bool{}, last: map[string]time.Time{}, gone: map[string]finding{}}
+	return &looks{busy: map[string]*looking{}, last: map[string]time.Time{}, gone: map[string]finding{}}
 }
 
 // open lets looks begin; close ends them and waits for them.
@@ -59,24 +63,48 @@ func (l *looks) close() {
 	l.wg.Wait()
 }
 
-// begin runs a look, unless one runs or has ended less than apart ago.
-func (l *looks) begin(node string, apart time.Duration, look func(context.Context)) {
+// begin runs a look, unless one runs or has ended less than apart ago. One that
+// was begun without a sign and runs when there is one begins again with it.
+func (l *looks) begin(node, sign string, apart time.Duration, look func(ctx context.Context, sign string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ctx == nil || l.ctx.Err() != nil || l.busy[node] || time.Since(l.last[node]) < apart {
+	if r := l.busy[node]; r != nil {
+		if r.sign == "" && sign != "" {
+			r.later = sign
+		}
 		return
 	}
-	l.busy[node] = true
-	ctx := l.ctx
+	if l.ctx == nil || l.ctx.Err() != nil || time.Since(l.last[node]) < apart {
+		return
+	}
+	r, ctx := &looking{sign: sign}, l.ctx
+	l.busy[node] = r
 	l.wg.Go(func() {
-		defer func() {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			delete(l.busy, node)
-			l.last[node] = time.Now()
-		}()
-		look(ctx)
+		for again := true; again; again = l.end(node, r) {
+			look(ctx, r.sign)
+		}
 	})
+}
+
+// end ends a look, unless there was a sign during it.
+func (l *looks) end(node string, r *looking) (again bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r.later != "" && l.ctx != nil && l.ctx.Err() == nil {
+		r.sign, r.later = r.later, ""
+		return true
+	}
+	delete(l.busy, node)
+	l.last[node] = time.Now()
+	return false
+}
+
+// told reports whether there was a sign during the look that runs.
+func (l *looks) told(node string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.busy[node]
+	return r != nil && r.later != ""
 }
 
 func (l *looks) condemn(node string, v finding) {
@@ -110,7 +138,7 @@ func (c *Conductor) suspect(node, sign string) {
 	if w := c.workflows[n.workflow]; !ok || w == nil || !w.needsAgent(n.step) {
 		return
 	}
-	c.looks.begin(node, 2*c.config.Timeouts.Look, func(ctx context.Context) { c.look(ctx, node, sign) })
+	c.looks.begin(node, sign, 2*c.config.Timeouts.Look, func(ctx context.Context, sign string) { c.look(ctx, node, sign) })
 }
 
 // look calls a node's agent until it answers, or has failed to often enough.
@@ -122,7 +150,7 @@ func (c *Conductor) look(ctx context.Context, node, sign string) {
 	ctx = store.WithScope(ctx, c.Scope(node))
 	begun, missed := time.Now(), 0
 	for try := range lookMost {
-		if try > 0 && !sleep(ctx, c.config.Timeouts.Look) {
+		if try > 0 && (!sleep(ctx, c.config.Timeouts.Look) || c.looks.told(node)) {
 			return
 		}
 		err := c.agents.probe(ctx, n.Agent, c.rec)

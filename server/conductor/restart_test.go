@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -224,6 +226,52 @@ func TestThePowerFailsForAll(t *testing.T) {
 			w.wantStarts(store.Active, 2)
 		})
 	}
+}
+
+// TestASignDuringALook: a machine that falls silent is looked at for long, since
+// the network may have failed. That it boots meanwhile tells the two apart.
+func TestASignDuringALook(t *testing.T) {
+	var silent atomic.Bool
+	w := newWorld(t, func(c *Config) {
+		c.Timeouts.Look = 100 * time.Millisecond
+		c.AgentTransport = func(next http.RoundTripper) http.RoundTripper {
+			return roundTrip(func(r *http.Request) (*http.Response, error) {
+				if silent.Load() {
+					return nil, &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}
+				}
+				return next.RoundTrip(r)
+			})
+		}
+	})
+	w.m.hang["write_image"] = true
+	w.enroll(store.Available)
+	w.provision("active")
+	w.await("to write", func(*store.Node) bool { return w.seen.count("agent: execute_deploy_step write_image") == 1 })
+	silent.Store(true)
+	w.m.crashAgent() // nor are there heartbeats
+	w.await("to be looked at", func(n *store.Node) bool {
+		w.Wake(n.UUID)
+		return w.looks.underWay(n.UUID)
+	})
+	w.Boot(t.Context(), pxe.Machine{MAC: net.HardwareAddr{0x52, 0x54, 0, 0, 0, 1}, What: "DHCP DISCOVER", VendorClass: "PXEClient:Arch:00007"})
+	w.await("to be found gone", func(*store.Node) bool { return w.count(store.LabelAgentGone) == 1 })
+	w.m.mu.Lock()
+	w.m.hang["write_image"] = false
+	w.m.mu.Unlock()
+	silent.Store(false)
+	w.wantState(w.settled(), store.Active)
+	w.wantStarts(store.Active, 2)
+}
+
+// roundTrip is a function as a transport.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func (l *looks) underWay(node string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.busy[node] != nil
 }
 
 func TestWhenAnAgentHasGone(t *testing.T) {
