@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 )
 
 var updateScripts = flag.Bool("update", false, "rewrite what the scripts in testdata/script compare with")
@@ -31,6 +32,7 @@ var updateScripts = flag.Bool("update", false, "rewrite what the scripts in test
 //
 //	serve [FLAG...]         start the appliance and wait until it answers
 //	halt, crash             end it as Ctrl-C or kill -9 does
+//	file-limit BYTES        no file that the appliance writes may grow beyond that
 //	bessemer ARG...         run the program, which must succeed
 //	exits CODE ARG...       run the program, which must exit with CODE
 //	until PATTERN ARG...    run the program until its output matches
@@ -55,10 +57,11 @@ func TestStories(t *testing.T) {
 		UpdateScripts: *updateScripts,
 		Setup:         func(e *testscript.Env) error { return newStory(e, bin) },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"serve":    serveStory,
-			"halt":     func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(storyOf(ts).end(os.Interrupt)) },
-			"crash":    func(ts *testscript.TestScript, _ bool, _ []string) { storyOf(ts).kill() },
-			"bessemer": func(ts *testscript.TestScript, _ bool, args []string) { runStory(ts, 0, args) },
+			"serve":      serveStory,
+			"halt":       func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(storyOf(ts).end(os.Interrupt)) },
+			"crash":      func(ts *testscript.TestScript, _ bool, _ []string) { storyOf(ts).kill() },
+			"file-limit": fileLimit,
+			"bessemer":   func(ts *testscript.TestScript, _ bool, args []string) { runStory(ts, 0, args) },
 			"exits": func(ts *testscript.TestScript, _ bool, args []string) {
 				code, err := strconv.Atoi(args[0])
 				ts.Check(err)
@@ -136,6 +139,14 @@ func serveStory(ts *testscript.TestScript, _ bool, args []string) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	ts.Fatalf("the appliance does not answer at %s", url)
+}
+
+// fileLimit limits the appliance while it runs, as ulimit -f does before.
+func fileLimit(ts *testscript.TestScript, _ bool, args []string) {
+	size, err := strconv.ParseUint(args[0], 10, 63)
+	ts.Check(err)
+	limit := unix.Rlimit{Cur: size, Max: unix.RLIM_INFINITY}
+	ts.Check(unix.Prlimit(storyOf(ts).cmd.Process.Pid, unix.RLIMIT_FSIZE, &limit, nil))
 }
 
 // built is the built program, in the script's directory and environment.
