@@ -123,9 +123,15 @@ func inBucket(fn func(spaceTx) error) func(*bolt.Tx) error {
 		if b == nil {
 			return fmt.Errorf("%w: its root bucket is missing", ErrCorrupt)
 		}
+		b.FillPercent = pageFill
 		return fn(boltTx{b})
 	}
 }
+
+// pageFill is how full a page is left when it is split. Most keys are messages and
+// their indexes, which only ever grow at the end of their table: what is left
+// free would stay free, and half the file with it.
+const pageFill = 0.9
 
 // read runs fn in a read transaction. Damage there harms no other.
 func (s *boltSpace) read(fn func(*bolt.Tx) error) error {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -282,4 +283,35 @@ type refusingSpace struct {
 
 func (r refusingSpace) Update(fn func(spaceTx) error) error {
 	return r.space.Update(func(tx spaceTx) error { return errors.Join(fn(tx), r.err) })
+}
+
+// TestMessagesFillTheirPages holds the file to what is in it: tables that only
+// grow must not leave every page half empty.
+func TestMessagesFillTheirPages(t *testing.T) {
+	dir := t.TempDir()
+	db, err := Open(dir, Options{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	ctx := t.Context()
+	var traces []string
+	for range 50 {
+		traces = append(traces, NewTrace())
+	}
+	for i := range 20000 {
+		db.Record(ctx, Message{Node: fmt.Sprintf("node-%d", i%50), Run: uint64(i % 50), Trace: traces[i%50], Label: "Is it done?"})
+		if i%500 == 499 {
+			if err := db.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var s bolt.BucketStats
+	if err := db.space.(*boltSpace).db.View(func(tx *bolt.Tx) error { s = tx.Bucket(boltBucket).Stats(); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if share := float64(s.LeafInuse) / float64(s.LeafAlloc); share < 0.7 {
+		t.Errorf("pages are %.0f %% full", share*100)
+	}
 }
