@@ -152,15 +152,3 @@ func (n *Network) setAddress(l *link, address *net.IPNet) {
 	close(n.changed)
 	n.changed = make(chan struct{})
 }
-
-// LocalAddress returns the address of this machine from which server (host and
-// port) is reached: the one to be told to the server (quirk A-04). It sends
-// nothing.
-func LocalAddress(ctx context.Context, server string) (net.IP, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", server)
-	if err != nil {
-		return nil, fmt.Errorf("find the address from which %s is reached: %w", server, err)
-	}
-	defer conn.Close()
-	return conn.LocalAddr().(*net.UDPAddr).IP, nil
-}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/rs/zerolog"
 
@@ -66,26 +65,14 @@ const maxMachines = blockCount * perBlock
 
 // findProfiles returns profiles by their names, or all.
 func findProfiles(names []string) ([]hardware.Profile, error) {
-	all := hardware.Profiles()
 	if len(names) == 0 {
-		return all, nil
+		return hardware.Profiles(), nil
 	}
 	var found []hardware.Profile
-	var unknown []string
+	var errs []error
 	for _, n := range names {
-		i := slices.IndexFunc(all, func(p hardware.Profile) bool { return p.Name == n })
-		if i < 0 {
-			unknown = append(unknown, n)
-			continue
-		}
-		found = append(found, all[i])
+		p, err := hardware.Find(n)
+		found, errs = append(found, p), append(errs, err)
 	}
-	if len(unknown) > 0 {
-		var known []string
-		for _, p := range all {
-			known = append(known, p.Name)
-		}
-		return nil, fmt.Errorf("no profile %s; there are %s", strings.Join(unknown, ", "), strings.Join(known, ", "))
-	}
-	return found, nil
+	return found, errors.Join(errs...)
 }

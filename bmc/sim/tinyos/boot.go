@@ -38,11 +38,6 @@ type Disk struct {
 // 3.5.1.1); its separators are a FAT path's.
 const fallback = "EFI/BOOT/BOOTX64.EFI"
 
-// Boot is [Start] of a machine with one disk.
-func Boot(disk io.ReaderAt, size int64, sector int, mode string, entries []hw.BootEntry, order []int) (System, error) {
-	return Start([]Disk{{disk, "", size, sector}}, mode, entries, order)
-}
-
 // Start starts a machine from its disks, in the order in which its firmware
 // looks at them. Mode is "uefi" or "bios". UEFI follows the boot entries in
 // order, then tries the fallback on each disk; BIOS takes the first disk with

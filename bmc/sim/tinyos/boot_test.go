@@ -1,6 +1,7 @@
 package tinyos
 
 import (
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -82,7 +83,7 @@ func TestBoot(t *testing.T) {
 		d := written(t, tt.image, tt.sector, false)
 		drive(t, d, metaData)
 		want.From = tt.from
-		got, err := Boot(d, d.Size(), tt.sector, tt.mode, tt.entries, tt.order)
+		got, err := startOne(d, d.Size(), tt.sector, tt.mode, tt.entries, tt.order)
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 			continue
@@ -95,7 +96,7 @@ func TestBoot(t *testing.T) {
 
 func TestBootWithoutConfigDrive(t *testing.T) {
 	d := written(t, Image(), 512, false)
-	s, err := Boot(d, d.Size(), 512, "uefi", nil, nil)
+	s, err := startOne(d, d.Size(), 512, "uefi", nil, nil)
 	if err != nil || s.Config != "" || s.From == "" {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -153,7 +154,7 @@ func TestDoesNotBoot(t *testing.T) {
 		if tt.spoil != nil {
 			tt.spoil(t, d)
 		}
-		s, err := Boot(d, d.Size(), 512, tt.mode, nil, nil)
+		s, err := startOne(d, d.Size(), 512, tt.mode, nil, nil)
 		if err == nil || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: %+v, %v; want an error with %q", tt.name, s, err, tt.says)
 		}
@@ -175,7 +176,7 @@ func TestSmallBlocksOnLargeSectors(t *testing.T) {
 	if _, err := d.WriteAt(small, table.Partitions[2].Offset(4096)); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := Boot(d, d.Size(), 4096, "uefi", nil, nil); err == nil || !strings.Contains(err.Error(), "cannot be mounted") {
+	if s, err := startOne(d, d.Size(), 4096, "uefi", nil, nil); err == nil || !strings.Contains(err.Error(), "cannot be mounted") {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
@@ -191,6 +192,11 @@ func FuzzBoot(f *testing.F) {
 		}
 		copy(image[at:], p)
 		mode := map[bool]string{true: "uefi", false: "bios"}[uefi]
-		_, _ = Boot(strings.NewReader(string(image)), int64(len(image)), 512, mode, nil, nil)
+		_, _ = startOne(strings.NewReader(string(image)), int64(len(image)), 512, mode, nil, nil)
 	})
+}
+
+// startOne starts a machine with one disk.
+func startOne(disk io.ReaderAt, size int64, sector int, mode string, entries []hw.BootEntry, order []int) (System, error) {
+	return Start([]Disk{{disk, "", size, sector}}, mode, entries, order)
 }
