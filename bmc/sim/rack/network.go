@@ -14,6 +14,7 @@ import (
 	"bessemer/agent"
 	"bessemer/agent/boot"
 	"bessemer/agent/fetch"
+	"bessemer/bmc"
 	"bessemer/bmc/sim/firmware"
 	"bessemer/bmc/sim/flaw"
 )
@@ -44,6 +45,11 @@ func (m *Machine) bootNetwork(r *run) error {
 	case err != nil:
 		return err
 	}
+	return m.booted(r, b)
+}
+
+// booted is what becomes of the machine after network boot.
+func (m *Machine) booted(r *run, b firmware.Boot) error {
 	e := Event{Kind: Boot, Start: r.number, What: viaNetwork, Text: filesOf(b)}
 	if b.Lease.IP.IsValid() {
 		e.Lease = b.Lease.IP.String()
@@ -54,7 +60,10 @@ func (m *Machine) bootNetwork(r *run) error {
 		m.ramdisk(r, b)
 		return nil
 	case firmware.Reboot:
-		m.again(r, ByFirmware, "the boot script reboots")
+		m.inBand(r, bmc.Reset, ByFirmware, "the boot script reboots")
+		return nil
+	case firmware.Off:
+		m.inBand(r, bmc.ForceOff, ByFirmware, "the boot script turns off")
 		return nil
 	default:
 		if e.What = viaExit; !r.exited { // a machine that nobody wants asks again and again
@@ -100,19 +109,8 @@ func (m *Machine) ramdisk(r *run, b firmware.Boot) {
 	m.note(Event{Kind: Agent, Start: r.number, What: "ended", Text: why})
 	m.reach(r, now{stage: StageHung, why: why + "; the ramdisk reboots soon"})
 	if r.sleep(m.takes(timeCrash)) {
-		m.again(r, ByAgent, why)
+		m.inBand(r, bmc.Reset, ByAgent, why)
 	}
-}
-
-// again restarts the machine from within.
-func (m *Machine) again(r *run, by By, why string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.run != r || m.closed {
-		return
-	}
-	m.note(Event{Kind: Power, By: by, What: "reset", Start: r.number, Text: why})
-	m.restart(m.takes(timeReset))
 }
 
 // errCrashed is why an agent ends that an injected fault has crashed.

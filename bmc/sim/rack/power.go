@@ -142,14 +142,14 @@ func (m *Machine) press(again bool) {
 	}
 }
 
-// inBand is the agent ending the machine that it runs on.
-func (m *Machine) inBand(r *run, a bmc.PowerAction) {
+// inBand is what runs on the machine resetting it or turning it off.
+func (m *Machine) inBand(r *run, a bmc.PowerAction, by By, why string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.run != r || m.closed {
 		return
 	}
-	m.note(Event{Kind: Power, By: ByAgent, What: string(a), Start: r.number})
+	m.note(Event{Kind: Power, By: by, What: string(a), Start: r.number, Text: why})
 	if a == bmc.Reset {
 		m.restart(m.takes(timeReset))
 	} else {

@@ -15,6 +15,7 @@ import (
 
 	"bessemer/bmc"
 	"bessemer/bmc/sim"
+	"bessemer/bmc/sim/firmware"
 	"bessemer/pxe"
 	"bessemer/store"
 )
@@ -191,6 +192,32 @@ func TestUnwanted(t *testing.T) {
 	}
 	if got, want := shape(journalOf(t, m)), "power:on/bmc start:uefi boot:exit hang:"; got != want {
 		t.Errorf("journal %s, want %s", got, want)
+	}
+}
+
+// TestScriptEndsMachine: a boot script may turn the machine off, or reset it.
+func TestScriptEndsMachine(t *testing.T) {
+	t.Parallel()
+	m := newRack(t, nil, func(o *Options) { o.Wire = deaf{} }).Machines()[0]
+	for action, want := range map[firmware.Action]string{
+		firmware.Off:    "power:force off/firmware off:",
+		firmware.Reboot: "power:reset/firmware start:uefi",
+	} {
+		must(t, m.Power(t.Context(), bmc.On))
+		reach(t, m, StageNoBoot)
+		m.mu.Lock()
+		r := m.run
+		m.mu.Unlock()
+		seen := len(journalOf(t, m))
+		must(t, m.booted(r, firmware.Boot{Action: action}))
+		for end := time.Now().Add(patience); len(journalOf(t, m)) < seen+2 && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		if got := shape(journalOf(t, m)[seen:]); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: journal %q, want %q", action, got, want)
+		}
+		must(t, m.Power(t.Context(), bmc.ForceOff))
+		reach(t, m, StageOff)
 	}
 }
 

@@ -61,8 +61,8 @@ func (m *Machine) hardware(r *run, b firmware.Boot) *hardware.Machine {
 	h := hardware.New(hardware.Config{
 		Spec: m.spec, Profile: m.profile, Flaws: m.flaws, BootMode: m.BootMode(), BootMAC: m.spec.NICs[0].MAC,
 		IP: b.Lease.IP, BMCAddress: m.bmc.addr.Addr().String(), EFI: m.efi, Start: r.number, Pace: m.rack.opts.Pace,
-		OnPowerOff:  func() { m.inBand(r, bmc.ForceOff) },
-		OnReboot:    func() { m.inBand(r, bmc.Reset) },
+		OnPowerOff:  func() { m.inBand(r, bmc.ForceOff, ByAgent, "") },
+		OnReboot:    func() { m.inBand(r, bmc.Reset, ByAgent, "") },
 		OnPowerLoss: func() { m.losePower(r) },
 		OnWrite: func(disk string, off, n int64) {
 			if r.writes.add(disk, off, n) {
