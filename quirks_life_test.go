@@ -44,7 +44,7 @@ const plainStarts = 4
 
 // lifetime is how long a life may take; nothing is asserted by it but that the
 // life ends.
-const lifetime = 8 * time.Minute
+const lifetime = 5 * time.Minute
 
 // A life is a trial that goes on.
 type life struct {
