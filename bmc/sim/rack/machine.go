@@ -209,8 +209,12 @@ func (m *Machine) keep() {
 }
 
 // keepLocked is keep for who holds the lock. A state that cannot be saved is
-// lost with the process only.
+// lost with the process only. In a closed rack nothing is saved any more: a
+// request that comes too late finds another rack there, or no directory.
 func (m *Machine) keepLocked() {
+	if m.closed {
+		return
+	}
 	entries, err := m.efi.Entries()
 	if err == nil {
 		m.st.Entries, m.st.Order = entries, m.efi.Order()

@@ -183,13 +183,13 @@ func (m *Machine) resume() {
 // kept still says that it is on.
 func (m *Machine) close() {
 	m.mu.Lock()
+	m.end()
+	m.keepLocked()
 	m.closed = true
 	if m.timer != nil {
 		m.timer.Stop()
 	}
-	m.end()
 	last := m.last
-	m.keepLocked()
 	m.mu.Unlock()
 	if last != nil {
 		<-last.ended

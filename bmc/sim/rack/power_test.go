@@ -95,6 +95,29 @@ func TestBootSetting(t *testing.T) {
 	}
 }
 
+// TestClosedRackWritesNothing: what asks too late does not write into a
+// directory that may be another rack's, or is being removed.
+func TestClosedRackWritesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRack(t, nil, func(o *Options) { o.Wire = deaf{} })
+	m := r.Machines()[0]
+	must(t, m.Power(t.Context(), bmc.On))
+	reach(t, m, StageNoBoot)
+	must(t, r.Close())
+	must(t, os.RemoveAll(m.dir))
+	_ = m.SetBoot(bmc.Boot{Device: bmc.PXE})
+	m.Turn(true, "B-01")
+	if err := m.Act(bmc.On, ByHand); err == nil {
+		t.Error("a machine of a closed rack was turned on")
+	}
+	must(t, os.Mkdir(m.dir, 0o700))
+	_ = m.SetBoot(bmc.Boot{})
+	m.Turn(false, "B-01")
+	if left, err := os.ReadDir(m.dir); err != nil || len(left) != 0 {
+		t.Errorf("after its end the rack wrote %v, %v", left, err)
+	}
+}
+
 // TestOverrideIsUsedOnce: setting the boot mode while a start uses up the
 // override does not bring it back.
 func TestOverrideIsUsedOnce(t *testing.T) {
