@@ -3,8 +3,8 @@ package flaw
 var agentRows = []Row{
 	{
 		ID: "U-01", Who: "Lenovo", Does: "changing the boot order in the NVRAM and at the controller stops the next start with a question",
-		Want: "change only one of them", Status: Later,
-		Note: "a boot entry is made and the controller is told to boot the disk, on Lenovo too; a simulated machine does not stop there yet",
+		Want: "change only one of them: where the agent has made a boot entry, the controller is not told of the disk", Status: Tested,
+		Note: "TestOneBootChangeOnLenovo in server/conductor; a simulated machine does not stop there",
 	},
 	{
 		ID: "U-02", Who: "images with an MBR", Does: "the EFI system partition is a FAT one that is only flagged for booting",

@@ -2,6 +2,7 @@ package flaw
 
 import (
 	"cmp"
+	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -10,8 +11,10 @@ import (
 // A Set is what is wrong with one machine now. It may be used by many at once;
 // a nil Set is of a machine with which nothing is wrong.
 type Set struct {
+	seed uint64
+
 	mu     sync.Mutex
-	rand   *rand.Rand
+	dice   map[Kind]*rand.Rand // each kind's own: what befalls one part does not change another's luck
 	quirks map[ID]bool
 	faults []*active
 	hits   map[Kind]int
@@ -25,7 +28,7 @@ type active struct {
 
 // NewSet returns a set whose dice are fixed by seed.
 func NewSet(seed uint64, quirks ...ID) *Set {
-	s := &Set{rand: rand.New(rand.NewPCG(seed, 0x666c6177)), quirks: map[ID]bool{}, hits: map[Kind]int{}}
+	s := &Set{seed: seed, dice: map[Kind]*rand.Rand{}, quirks: map[ID]bool{}, hits: map[Kind]int{}}
 	s.Turn(true, quirks...)
 	return s
 }
@@ -141,7 +144,7 @@ func (s *Set) Hit(k Kind) (Fault, bool) {
 		return Fault{}, false
 	}
 	a.events++
-	if a.events <= a.After || a.Rate > 0 && s.rand.Float64() >= a.Rate {
+	if a.events <= a.After || a.Rate > 0 && s.throw(k) >= a.Rate {
 		return Fault{}, false
 	}
 	a.hits++
@@ -150,6 +153,16 @@ func (s *Set) Hit(k Kind) (Fault, bool) {
 		s.remove(k)
 	}
 	return a.Fault, true
+}
+
+// throw returns a number from 0 to below 1. The caller holds the lock.
+func (s *Set) throw(k Kind) float64 {
+	if s.dice[k] == nil {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(k)) // a hash takes all
+		s.dice[k] = rand.New(rand.NewPCG(s.seed, h.Sum64()))
+	}
+	return s.dice[k].Float64()
 }
 
 // Hits is how often faults of a kind have hit so far, healed ones too.
