@@ -78,6 +78,9 @@ func TestInstallBootloader(t *testing.T) {
 			if got := strings.Join(loaders, " "); got != tt.loader {
 				t.Errorf("boot entries for %q, want %q", got, tt.loader)
 			}
+			if c.Error == nil && c.Result["boot_entry"] != (tt.loader != "") {
+				t.Errorf("says that it has made an entry: %v, want %v", c.Result["boot_entry"], tt.loader != "")
+			}
 		})
 	}
 }

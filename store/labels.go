@@ -33,8 +33,9 @@ const (
 	LabelDeployDone        = "Deploy is done"                         // Node -> Conductor
 	LabelInstallBootLoader = "Install boot loader"                    // Conductor -> Node
 	LabelPrepareInstance   = "Prepare PXE environment for instance image"
-	LabelBootDeviceDisk    = "Set boot device: disk" // Conductor -> BMC
-	LabelCollectLogs       = "Collect ramdisk logs"  // Conductor -> Node
+	LabelBootDeviceDisk    = "Set boot device: disk"            // Conductor -> BMC
+	LabelKeepBootDevice    = "Boot from the agent's boot entry" // Conductor -> Conductor, instead of the former: Detail why
+	LabelCollectLogs       = "Collect ramdisk logs"             // Conductor -> Node
 	LabelDetachNetwork     = "Detach provisioning network from port(s)"
 	LabelBindTenantPort    = "Bind tenant port"    // Conductor -> DHCP
 	LabelPowerOn           = "POWER ON"            // Conductor -> BMC

@@ -2,8 +2,10 @@ package conductor
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"bessemer/server/trace"
@@ -47,6 +49,47 @@ func TestDeployConforms(t *testing.T) {
 		if !a.Present {
 			t.Errorf("arrow %d is absent, or misplaced (%v): %s -> %s: %s", a.N, a.Misplaced, a.From, a.To, a.Label)
 		}
+	}
+}
+
+// TestOneBootChangeOnLenovo: where the agent has made a boot entry, the
+// controller is not told of the disk as well (U-01); the diagram says why.
+func TestOneBootChangeOnLenovo(t *testing.T) {
+	for _, tt := range []struct {
+		vendor string
+		entry  any // what the agent says; nil: nothing, as Ironic's
+		kept   bool
+	}{
+		{"Lenovo", nil, true},
+		{"LENOVO Group", true, true},
+		{"Lenovo", false, false},
+		{"Acme", true, false},
+	} {
+		t.Run(fmt.Sprintf("%s %v", tt.vendor, tt.entry), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.m.polled, w.m.entry = true, tt.entry
+			w.enroll(store.Available, func(n *store.Node) { n.Properties = map[string]any{"vendor": tt.vendor} })
+			w.provision("active")
+			w.wantState(w.settled(), store.Active)
+			if set := w.seen.count("boot device disk (persistent)"); (set == 0) != tt.kept {
+				t.Errorf("the controller was told of the disk %d times; seen:\n%s", set, strings.Join(w.seen.all(), "\n"))
+			}
+			why := ""
+			for _, m := range w.messages() {
+				if m.Label == store.LabelKeepBootDevice {
+					why, _ = m.Detail["why"].(string)
+				}
+			}
+			if strings.Contains(why, "has made a boot entry, and a machine of "+tt.vendor) != tt.kept {
+				t.Errorf("says why: %q", why)
+			}
+			for _, a := range trace.Conformance(w.messages()) {
+				if a.Label == store.LabelBootDeviceDisk && !a.Present {
+					t.Error("the diagram does not say what the machine boots from")
+				}
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"bessemer/bmc"
@@ -107,25 +108,26 @@ func (t *Task) touched() bool {
 
 // setBootPXE has the machine boot from the network once. One that did not do
 // so at its first start is told from which network card (B-16), of several
-// ports another one each time.
+// ports another one each time; but not where its controller has just refused
+// that, or did not show it.
 func setBootPXE(ctx context.Context, t *Task) error {
 	b := bmc.Boot{Device: bmc.PXE, Mode: bootMode(t.Node)}
 	if t.Run.Ramdisk != nil {
-		b.Card = cardToName(t.Ports, t.Run.Ramdisk.Boots)
+		b.Card = cardToName(t.Ports, t.Run.Ramdisk.Boots, t.Run.Attempt)
 	}
 	return t.setBoot(ctx, b)
 }
 
 // cardToName is the network card that the boot device names after so many
-// starts without a ramdisk: at first none.
-func cardToName(ports []*store.Port, starts int) string {
+// starts without a ramdisk, at first none, and so many failed tries to set it.
+func cardToName(ports []*store.Port, starts, tries int) string {
 	var cards []string
 	for _, p := range ports {
 		if p.PXEEnabled {
 			cards = append(cards, p.Address)
 		}
 	}
-	if starts == 0 || len(cards) == 0 {
+	if starts == 0 || tries > 0 || len(cards) == 0 {
 		return ""
 	}
 	return cards[(starts-1)%len(cards)]
@@ -133,9 +135,26 @@ func cardToName(ports []*store.Port, starts int) string {
 
 // setBootDisk has the machine boot from its disk from now on. It is set even
 // where the override for the network was for one boot only: some controllers
-// keep it for all.
+// keep it for all. Not so on Lenovo's machines whose firmware has the agent's
+// boot entry: they stop with a question, "Boot Option Restoration", when both
+// were changed (U-01).
 func setBootDisk(ctx context.Context, t *Task) error {
+	entry, _ := t.Run.Data["boot_entry"].(bool)
+	if vendor, _ := t.Node.Properties["vendor"].(string); entry && takesOneBootChange(vendor) {
+		t.c.db.Record(ctx, store.Message{
+			From: store.Conductor, To: store.Conductor, Kind: store.Self, Label: store.LabelKeepBootDevice, Detail: map[string]any{
+				"why": "the agent has made a boot entry, and a machine of " + clip(vendor, 100) + " stops with a question when its controller is told of the disk as well",
+			},
+		})
+		return nil
+	}
 	return t.setBoot(ctx, bmc.Boot{Device: bmc.Disk, Mode: bootMode(t.Node), Persistent: true})
+}
+
+// takesOneBootChange reports whether a vendor's machines bear a change of the
+// firmware's boot entries or of the controller's boot device, not of both.
+func takesOneBootChange(vendor string) bool {
+	return strings.HasPrefix(strings.ToLower(vendor), "lenovo")
 }
 
 func (t *Task) setBoot(ctx context.Context, b bmc.Boot) error {

@@ -1,6 +1,7 @@
 package conductor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,16 +148,28 @@ func installBootLoader(ctx context.Context, t *Task) error {
 	params := map[string]any{
 		"root_uuid": parts["root uuid"], "efi_system_part_uuid": parts["efi system partition uuid"], "prep_boot_part_uuid": nil,
 	}
-	if mode := bootMode(t.Node); mode != "" {
+	mode := cmp.Or(bootMode(t.Node), t.Node.BootMode)
+	if mode != "" {
 		params["target_boot_mode"] = mode
-	} else if t.Node.BootMode != "" {
-		params["target_boot_mode"] = t.Node.BootMode
 	}
-	_, err = t.carryOut(ctx, longCommand{
+	res, err := t.carryOut(ctx, longCommand{
 		name: "image.install_bootloader", short: "install_bootloader", what: "the boot loader to be installed", params: params,
 		sent: plainArrow(store.LabelInstallBootLoader), polled: plainArrow(store.LabelCommandStatus),
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	t.keep("boot_entry", madeEntry(res, mode))
+	return nil
+}
+
+// madeEntry reports whether the agent has made a boot entry. One that does not
+// say, as Ironic-Python-Agent, makes one on UEFI or fails.
+func madeEntry(res map[string]any, mode string) bool {
+	if made, told := res["boot_entry"].(bool); told {
+		return made
+	}
+	return mode == "uefi"
 }
 
 // partitions asks for the partitions of the written image, once.

@@ -34,6 +34,7 @@ type machine struct {
 	hang      map[string]bool       // step that never ends
 	loseReply map[string]int        // command -> answers to lose
 	polled    bool                  // a write goes on until somebody has asked for it
+	entry     any                   // what the agent says of a boot entry; nil: nothing
 	writeTime time.Duration
 	agents    sync.WaitGroup
 

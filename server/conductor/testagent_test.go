@@ -220,6 +220,9 @@ func (a *testAgent) work(i int, req wire.CommandRequest, what, step string) {
 	a.mu.Lock()
 	c := &a.cmds[i]
 	c.Status = wire.Succeeded
+	if a.m.entry != nil && c.Name == "install_bootloader" {
+		c.Result = map[string]any{"boot_entry": a.m.entry}
+	}
 	if err != nil {
 		c.Status, c.Error = wire.Failed, &wire.CommandError{Message: err.Error()}
 	}

@@ -75,7 +75,7 @@ var seed000 = []want{
 	{from: store.Conductor, to: inBand, label: store.LabelInstallBootLoader},
 	{from: store.Conductor, to: dhcp, label: store.LabelUpdateDHCP},
 	{from: store.Conductor, to: self, label: store.LabelPrepareInstance},
-	{from: store.Conductor, to: oob, label: store.LabelBootDeviceDisk, accept: []string{"Set boot device either", store.LabelBootDevicePXE}},
+	{from: store.Conductor, to: []store.Participant{store.BMC, store.Conductor}, label: store.LabelBootDeviceDisk, accept: []string{"Set boot device either", store.LabelBootDevicePXE, store.LabelKeepBootDevice}},
 	{from: store.Conductor, to: inBand, label: store.LabelCollectLogs},
 	{from: store.Conductor, to: either, label: store.LabelPowerOff, accept: []string{store.LabelShutDownAgent, store.LabelSoftPowerOff}},
 	{from: store.Conductor, to: dhcp, label: store.LabelDetachNetwork},
