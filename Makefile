@@ -33,7 +33,7 @@ demo: bin/bessemer
 	@bin/bessemer demo $(N)
 
 test: lint
-	CGO_ENABLED=1 $(GO) test -race ./...
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./...
 
 lint:
 	@out=$$($(GO) tool gofumpt -l .); test -z "$$out" || { echo "gofumpt would change:"; echo "$$out"; exit 1; }

@@ -24,9 +24,10 @@ const maxBench = 10000
 func benchCommand() *cli.Command {
 	return &cli.Command{
 		Name: "bench", Usage: "measure an appliance under the load of N simulated machines", ArgsUsage: "[N]",
-		Description: "Runs an appliance with N simulated machines (100) in a process of its own, enrolls, manages, provides\n" +
-			"and deploys them all, lists nodes meanwhile, sends heartbeats, and prints a JSON line for each phase\n" +
-			"and a table. What a phase's time is per node is from its request to the state asked for.\n\n" +
+		Description: "Runs an appliance and a rack of N simulated machines (100), each in a process of its own, the rack at\n" +
+			"a lower priority. Enrolls, manages, provides and deploys all machines, lists nodes meanwhile, sends\n" +
+			"heartbeats, and prints a JSON line for each phase and a table. Times of nodes are from the request\n" +
+			"to the state asked for.\n\n" +
 			"With --kill the appliance, and the machines with it, are killed when half are ACTIVE, and started again.",
 		UsageText: "bessemer bench 100\nbessemer bench 1000 --kill\nbessemer bench 1000 -o json > result.jsonl",
 		Flags: []cli.Flag{
@@ -38,6 +39,7 @@ func benchCommand() *cli.Command {
 			&cli.IntFlag{Name: "heartbeats", Value: 32, Usage: "`N` stand-in agents that send heartbeats at the end; 0 for none"},
 			&cli.BoolFlag{Name: "no-clean", Usage: "do not clean the disks before the nodes become available"},
 			&cli.BoolFlag{Name: "kill", Usage: "kill the appliance when half of the nodes are ACTIVE, and start it again"},
+			&cli.BoolFlag{Name: "one-process", Usage: "run the rack in the appliance's process, as serve --sim does"},
 			&cli.StringFlag{Name: "keep", Usage: "`DIR` for the data, which stays there (default: a temporary one)"},
 			&cli.DurationFlag{Name: "timeout", Value: 30 * time.Minute, DefaultText: "30m", Usage: "how long all of it may take"},
 		},
@@ -61,6 +63,8 @@ func runBench(c *cli.Context, n int) (err error) {
 			return err
 		}
 		defer os.RemoveAll(dir)
+	} else if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("--keep: %w", err)
 	}
 	b := &benched{c: c, dir: dir, machines: n}
 	defer b.kill()
@@ -70,7 +74,7 @@ func runBench(c *cli.Context, n int) (err error) {
 	}
 	s := newDisplay(c.App.ErrWriter)
 	defer s.leave()
-	s.say("appliance with %s, process %d, seed %d, answers after %s", count(n, "simulated machine"), b.pid(), c.Uint64("seed"), took.Round(time.Millisecond))
+	s.say("appliance (process %d) for %s (seed %d) answers after %s", b.appliance.pid(), count(n, "simulated machine"), c.Uint64("seed"), took.Round(time.Millisecond))
 	o, err := b.options(ctx)
 	if err != nil {
 		return err
@@ -128,14 +132,14 @@ func printResult(c *cli.Context, r load.Result) {
 func printResults(c *cli.Context, n int, results []load.Result) {
 	fmt.Fprintln(c.App.Writer)
 	w := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "phase\tn\terrors\tseconds\tper second\tms per node\tp50 ms\tp99 ms\tmax ms\tRSS MB\tpeak MB\t")
+	fmt.Fprintln(w, "phase\tn\terrors\tseconds\tper second\tms per node\tp50 ms\tp99 ms\tmax ms\tRSS MB\track MB\tpeak MB\t")
 	for _, r := range results {
 		perNode := "-"
 		if slices.Contains([]string{"enroll", "manage", "provide", "deploy"}, r.Phase) {
 			perNode = fmt.Sprintf("%.1f", r.Seconds*1000/float64(n))
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%.2f\t%.1f\t%s\t%.1f\t%.1f\t%.1f\t%.0f\t%.0f\t\n",
-			r.Phase, r.N, r.Errors, r.Seconds, r.Rate, perNode, r.P50, r.P99, r.Max, r.Memory, r.Peak)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%.2f\t%.1f\t%s\t%.1f\t%.1f\t%.1f\t%.0f\t%.0f\t%.0f\t\n",
+			r.Phase, r.N, r.Errors, r.Seconds, r.Rate, perNode, r.P50, r.P99, r.Max, r.Memory, r.Rack, r.Peak)
 	}
 	w.Flush()
 	for _, r := range results {

@@ -1,40 +1,39 @@
 package cli
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"bessemer/server/client"
-	"bessemer/server/load"
-	"bessemer/store"
 )
 
-// A benched appliance is one under load, in a process of its own so that its
-// memory is its own, and so that it can be killed.
+// A benched appliance is one under load. It and the rack are processes of their
+// own, so that their memory is their own and they can be killed; the rack, whose
+// machines would have processors of their own, gives way to the appliance.
 type benched struct {
 	c                      *cli.Context
 	dir, url, provisioning string
 	machines               int
-	cmd                    *exec.Cmd
-	ended                  chan struct{}
+	appliance, rack        *child
 }
 
-const benchLog = "appliance.log"
+const (
+	benchLog = "bench.log"
+	rackNice = 10
+)
 
-// start starts the appliance and waits for its first answer.
+// start starts the appliance, waits for its first answer, and starts the rack.
+// took is how long the answer took.
 func (b *benched) start(ctx context.Context) (took time.Duration, err error) {
 	if b.url == "" {
 		ports, err := freePorts(2)
@@ -43,74 +42,97 @@ func (b *benched) start(ctx context.Context) (took time.Duration, err error) {
 		}
 		b.url, b.provisioning = "http://127.0.0.1:"+ports[0], "http://127.0.0.1:"+ports[1]
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return 0, err
-	}
-	log, err := os.OpenFile(filepath.Join(b.dir, benchLog), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return 0, err
-	}
-	defer log.Close()
 	begun := time.Now()
-	b.cmd = exec.Command(self, b.args()...)
-	b.cmd.Stdout, b.cmd.Stderr = log, log
-	b.cmd.Env = append(os.Environ(), "BESSEMER_CONFIG=")
-	if err := b.cmd.Start(); err != nil {
+	if b.appliance, err = b.run(b.serveArgs()); err != nil {
 		return 0, fmt.Errorf("start the appliance: %w", err)
 	}
-	b.ended = make(chan struct{})
-	go func() {
-		defer close(b.ended)
-		_ = b.cmd.Wait() // how it ended is in its log
-	}()
-	return b.awaitAnswer(ctx, begun)
-}
-
-func (b *benched) args() []string {
-	return []string{
-		"serve", "--data-dir", b.dir, "--api-listen", strings.TrimPrefix(b.url, "http://"), "--api-auth", "none",
-		"--provisioning-port", b.provisioning[strings.LastIndex(b.provisioning, ":")+1:], "--log-level", "warn", "--log-format", "json",
-		"--sim", strconv.Itoa(b.machines), "--sim-no-enroll", "--sim-profile", b.c.String("profile"), "--sim-bmc", b.c.String("bmc"),
-		"--sim-seed", strconv.FormatUint(b.c.Uint64("seed"), 10), "--sim-pace", strconv.FormatFloat(b.c.Float64("pace"), 'f', -1, 64),
-	}
-}
-
-// awaitAnswer waits until the appliance lists nodes.
-func (b *benched) awaitAnswer(ctx context.Context, begun time.Time) (time.Duration, error) {
 	cl, err := client.New(b.url, nil)
 	if err != nil {
 		return 0, err
 	}
 	defer cl.HTTP.CloseIdleConnections()
-	for {
-		err := cl.Get(ctx, "/v1/nodes?limit=1", &map[string]any{})
-		if err == nil {
-			return time.Since(begun), nil
-		}
+	err = b.await(ctx, b.appliance, func() bool { return cl.Get(ctx, "/v1/nodes?limit=1", &map[string]any{}) == nil })
+	if err != nil {
+		return 0, fmt.Errorf("start the appliance: %w", err)
+	}
+	took = time.Since(begun)
+	if b.c.Bool("one-process") {
+		return took, nil
+	}
+	if b.rack, err = b.run(b.rackArgs()); err != nil {
+		return 0, fmt.Errorf("start the rack: %w", err)
+	}
+	socket := filepath.Join(b.dir, rackDir, rackSocket)
+	if err := b.await(ctx, b.rack, func() bool { return reaches(socket) == nil }); err != nil {
+		return 0, fmt.Errorf("start the rack: %w", err)
+	}
+	return took, b.rack.nice(rackNice)
+}
+
+func (b *benched) serveArgs() []string {
+	args := []string{
+		"serve", "--data-dir", b.dir, "--api-listen", strings.TrimPrefix(b.url, "http://"), "--api-auth", "none",
+		"--provisioning-port", b.provisioning[strings.LastIndex(b.provisioning, ":")+1:], "--log-level", "warn", "--log-format", "json",
+	}
+	if b.c.Bool("one-process") {
+		return append(args, append([]string{"--sim", strconv.Itoa(b.machines), "--sim-no-enroll"}, b.machineArgs("--sim-")...)...)
+	}
+	return append(args, "--provisioning-interface", "sim")
+}
+
+func (b *benched) rackArgs() []string {
+	args := []string{"sim", "up", strconv.Itoa(b.machines), "--no-enroll", "--data-dir", b.dir}
+	return append(args, b.machineArgs("--")...)
+}
+
+func (b *benched) machineArgs(prefix string) []string {
+	return []string{
+		prefix + "profile", b.c.String("profile"), prefix + "bmc", b.c.String("bmc"),
+		prefix + "seed", strconv.FormatUint(b.c.Uint64("seed"), 10), prefix + "pace", strconv.FormatFloat(b.c.Float64("pace"), 'f', -1, 64),
+	}
+}
+
+// run runs this program as a child that logs into the directory.
+func (b *benched) run(args []string) (*child, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(filepath.Join(b.dir, benchLog), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command(self, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = append(os.Environ(), "BESSEMER_CONFIG=")
+	return begin(cmd)
+}
+
+// await waits until a child is ready.
+func (b *benched) await(ctx context.Context, p *child, ready func() bool) error {
+	for !ready() {
 		select {
 		case <-ctx.Done():
-			return 0, ctx.Err()
-		case <-b.ended:
-			return 0, fmt.Errorf("the appliance has ended: %s", b.tail())
+			return ctx.Err()
+		case <-p.ended:
+			return fmt.Errorf("it has ended: %s", b.tail())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
+	return nil
 }
 
-// kill ends the appliance as a crash does.
+// kill ends both as a power cut does.
 func (b *benched) kill() {
-	if b.cmd == nil || b.cmd.Process == nil {
-		return
+	for _, p := range []*child{b.rack, b.appliance} {
+		if p != nil {
+			p.kill()
+		}
 	}
-	_ = b.cmd.Process.Kill() // it may have ended
-	<-b.ended
-	b.cmd = nil
 }
 
-func (b *benched) pid() int { return b.cmd.Process.Pid }
-
-// tail is the end of what the appliance has complained about.
+// tail is the end of what appliance and rack have complained about.
 func (b *benched) tail() string {
 	raw, err := os.ReadFile(filepath.Join(b.dir, benchLog))
 	if err != nil {
@@ -125,12 +147,62 @@ func (b *benched) tail() string {
 	return lastOf(strings.Join(said, "\n"))
 }
 
-// memory is the appliance's resident memory and its peak, in bytes.
-func (b *benched) memory() (now, peak int64) {
-	if b.cmd == nil {
+// memory is the resident memory of the appliance and of the rack, and their
+// peaks, in bytes.
+func (b *benched) memory() (appliance, rack, peak int64) {
+	appliance, top := b.appliance.memory()
+	rack, rackTop := b.rack.memory()
+	return appliance, rack, top + rackTop
+}
+
+// A child is a process that this one has started.
+type child struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
+func begin(cmd *exec.Cmd) (*child, error) {
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &child{cmd, make(chan struct{})}
+	go func() {
+		defer close(p.ended)
+		_ = cmd.Wait() // how it ended is in its log
+	}()
+	return p, nil
+}
+
+func (p *child) pid() int { return p.cmd.Process.Pid }
+
+func (p *child) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended
+	<-p.ended
+}
+
+// nice has the system prefer other processes. What it holds for are threads;
+// new ones take it from those that make them.
+func (p *child) nice(level int) error {
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.pid()))
+	if err != nil {
+		return nil //nolint:nilerr // not Linux, or it has ended, which others see
+	}
+	for _, t := range tasks {
+		id, _ := strconv.Atoi(t.Name())
+		if err := syscall.Setpriority(syscall.PRIO_PROCESS, id, level); err != nil && err != syscall.ESRCH {
+			return fmt.Errorf("lower the priority of thread %d: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// memory is the resident memory of the process and its peak, in bytes; 0 where
+// that is not known.
+func (p *child) memory() (now, peak int64) {
+	if p == nil {
 		return 0, 0
 	}
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.pid()))
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid()))
 	if err != nil {
 		return 0, 0
 	}
@@ -148,137 +220,6 @@ func (b *benched) memory() (now, peak int64) {
 		}
 	}
 	return now, peak
-}
-
-// killAndRestart kills the appliance and its machines, starts them again, and
-// measures when it answers and when it has taken up what was in flight.
-func (b *benched) killAndRestart(ctx context.Context, cl *client.Client) ([]load.Result, error) {
-	open, last, err := inFlight(ctx, cl)
-	if err != nil {
-		return nil, fmt.Errorf("before the kill: %w", err)
-	}
-	b.kill()
-	begun := time.Now()
-	serving, err := b.start(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("after the kill: %w", err)
-	}
-	p, err := takenUp(ctx, cl, open, last)
-	up := load.Result{Phase: "restart: taken up", N: p.taken, Errors: len(p.runs), Seconds: max(0, p.last.Sub(begun).Round(time.Millisecond).Seconds())}
-	if err != nil {
-		up.Error = err.Error()
-	}
-	return []load.Result{{Phase: "restart: serving", N: 1, Seconds: serving.Round(time.Millisecond).Seconds()}, up}, nil
-}
-
-// inFlight lists the runs that go on, and the number of the last message.
-func inFlight(ctx context.Context, cl *client.Client) (open map[uint64]bool, last uint64, err error) {
-	var status struct {
-		Counts struct{ Messages uint64 }
-	}
-	if err := cl.Get(ctx, "/api/v1/status", &status); err != nil {
-		return nil, 0, err
-	}
-	open, err = openRuns(ctx, cl)
-	return open, status.Counts.Messages, err
-}
-
-func openRuns(ctx context.Context, cl *client.Client) (map[uint64]bool, error) {
-	open := map[uint64]bool{}
-	before := ""
-	for {
-		var page struct{ Runs []store.Run }
-		if err := cl.Get(ctx, "/api/v1/runs?outcome=running&limit=500"+before, &page); err != nil {
-			return nil, err
-		}
-		for _, r := range page.Runs {
-			open[r.ID] = true
-			before = fmt.Sprintf("&before=%d", r.ID)
-		}
-		if len(page.Runs) < 500 {
-			return open, nil
-		}
-	}
-}
-
-// A pickup is what is heard of runs after a restart.
-type pickup struct {
-	runs  map[uint64]bool
-	taken int
-	last  time.Time // when the last of them was heard of
-}
-
-// Nothing must be heard of any run for longest, or after the first for quiet,
-// before those that were not are looked at one by one.
-const (
-	longest = 15 * time.Second
-	quiet   = 2 * time.Second
-)
-
-// take notes a message, and says whether it was one of those.
-func (p *pickup) take(m store.Message, now time.Time) bool {
-	if m.Label != store.LabelRestarted || !p.runs[m.Run] {
-		return false
-	}
-	delete(p.runs, m.Run)
-	p.taken++
-	p.last = now
-	return true
-}
-
-// takenUp follows the appliance's messages until each of the runs was heard of
-// after the restart. What is left in it were not, and still run.
-func takenUp(ctx context.Context, cl *client.Client, open map[uint64]bool, after uint64) (*pickup, error) {
-	listen, stop := context.WithCancel(ctx)
-	defer stop()
-	silence := time.AfterFunc(longest, stop)
-	defer silence.Stop()
-	p := &pickup{runs: open}
-	err := eachMessage(listen, cl, after, func(m store.Message) bool {
-		if p.take(m, time.Now()) {
-			silence.Reset(quiet)
-		}
-		return len(p.runs) > 0
-	})
-	switch {
-	case ctx.Err() != nil:
-		return p, ctx.Err()
-	case len(p.runs) == 0 || listen.Err() == nil:
-		return p, err
-	}
-	still, err := openRuns(ctx, cl) // others had ended between the count and the kill
-	for id := range p.runs {
-		if err == nil && !still[id] {
-			delete(p.runs, id)
-		}
-	}
-	return p, err
-}
-
-// eachMessage calls fn with the messages behind a number as they come, until it
-// returns false.
-func eachMessage(ctx context.Context, cl *client.Client, after uint64, fn func(store.Message) bool) error {
-	resp, err := cl.Do(ctx, http.MethodGet, fmt.Sprintf("/api/v1/events?after=%d", after), "", nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		raw, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
-		if !ok {
-			continue
-		}
-		var m store.Message
-		if err := json.Unmarshal(raw, &m); err != nil {
-			return fmt.Errorf("read events: %w", err)
-		}
-		if !fn(m) {
-			return nil
-		}
-	}
-	return lines.Err()
 }
 
 // freePorts finds TCP ports of the loopback address that are free now.

@@ -34,9 +34,9 @@ type Options struct {
 	Clean        bool           // clean the disks before nodes become available, as by default
 	Heartbeats   int            // how many agents send heartbeats; 0: none
 	HeartbeatFor time.Duration
-	// Memory reads the appliance's resident memory and its peak, in bytes;
-	// nil: unknown.
-	Memory func() (now, peak int64)
+	// Memory reads the resident memory of the appliance and of the simulated
+	// machines, and the peak of both together, in bytes; nil: unknown.
+	Memory func() (appliance, rack, peak int64)
 	// Half is called once when half of the nodes are ACTIVE, if it is set: to
 	// kill the appliance and start it again. Its results are added.
 	Half func(context.Context) ([]Result, error)
@@ -59,7 +59,8 @@ type Result struct {
 	P99     float64 `json:"p99_ms"`
 	Max     float64 `json:"max_ms"`
 	Memory  float64 `json:"rss_mb,omitempty"`
-	Peak    float64 `json:"peak_rss_mb,omitempty"`
+	Rack    float64 `json:"rack_rss_mb,omitempty"`
+	Peak    float64 `json:"peak_rss_mb,omitempty"` // of both
 }
 
 // A run is the load as it goes on.
@@ -77,7 +78,7 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 		o.Workers = 32
 	}
 	if o.Memory == nil {
-		o.Memory = func() (int64, int64) { return 0, 0 }
+		o.Memory = func() (int64, int64, int64) { return 0, 0, 0 }
 	}
 	if o.Progress == nil {
 		o.Progress = func(string, int, int) {}
@@ -110,8 +111,8 @@ func (r *run) phases(ctx context.Context) error {
 
 // add notes a result, with the memory of its end.
 func (r *run) add(res Result) {
-	now, peak := r.Memory()
-	res.Memory, res.Peak = mega(now), mega(peak)
+	appliance, rack, peak := r.Memory()
+	res.Memory, res.Rack, res.Peak = mega(appliance), mega(rack), mega(peak)
 	r.results = append(r.results, res)
 	r.Report(res)
 }

@@ -98,14 +98,14 @@ func TestRun(t *testing.T) {
 	reported := 0
 	got, err := Run(t.Context(), Options{
 		API: api, Nodes: nodes, Image: map[string]any{"image_source": "x"}, Report: func(Result) { reported++ },
-		Memory: func() (int64, int64) { return 100e6, 200e6 },
+		Memory: func() (int64, int64, int64) { return 100e6, 50e6, 200e6 },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string][2]int{"enroll": {21, 1}, "manage": {20, 0}, "provide": {20, 0}, "deploy": {20, 1}}
 	for _, res := range got {
-		if w, ok := want[res.Phase]; ok && (res.N != w[0] || res.Errors != w[1]) || res.Memory != 100 || res.Peak != 200 {
+		if w, ok := want[res.Phase]; ok && (res.N != w[0] || res.Errors != w[1]) || res.Memory != 100 || res.Rack != 50 || res.Peak != 200 {
 			t.Errorf("%+v, want %v", res, w)
 		}
 		if res.Phase == "deploy" && !strings.Contains(res.Error, "the disk is broken") {
