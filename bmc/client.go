@@ -26,6 +26,7 @@ type Client struct {
 	o                   PoolOptions
 	closed              atomic.Bool
 	mode                modeChange
+	cut                 atomic.Bool // the controller has cut the power since the machine was seen on
 }
 
 var errClosed = errors.New("the node's driver_info has changed or the node is gone")

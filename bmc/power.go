@@ -97,7 +97,7 @@ func (c *Client) power(ctx context.Context, a PowerAction, want store.PowerState
 		return acted
 	}
 	last, err := c.await(ctx, want, c.patience(acted, within))
-	if acted == nil && a == On && last == store.PowerOff && errors.Is(err, ErrNoEffect) {
+	if acted == nil && a == On && last == store.PowerOff && errors.Is(err, ErrNoEffect) && !c.cut.Load() {
 		last, err = c.cycle(ctx, within)
 	}
 	if acted != nil && last == "" && errors.Is(err, ErrNoEffect) {
@@ -106,6 +106,7 @@ func (c *Client) power(ctx context.Context, a PowerAction, want store.PowerState
 	switch {
 	case err == nil:
 		c.mode.started(a == On)
+		c.cut.Store(a == ForceOff)
 		if acted != nil {
 			Note(ctx, fmt.Sprintf("the controller reported an error though the machine is in state %q: %v", want, acted))
 		}
@@ -120,12 +121,15 @@ func (c *Client) power(ctx context.Context, a PowerAction, want store.PowerState
 }
 
 // cycle starts a machine that does not turn on by cutting its power first:
-// some do not come back from what the operating system did to them (B-12).
+// some do not come back from what the operating system did to them (B-12). It
+// is done once, and not where the power was cut before: a machine that is slow
+// to turn on would begin anew each time, and never get there.
 func (c *Client) cycle(ctx context.Context, within time.Duration) (last store.PowerState, err error) {
 	cycler, ok := c.driver.(Cycler)
 	if !ok {
 		return store.PowerOff, ErrNoEffect
 	}
+	c.cut.Store(true)
 	if err := c.do(ctx, "power cycle", cycler.Cycle); err != nil {
 		return store.PowerOff, err
 	}
@@ -183,6 +187,9 @@ func (c *Client) read(ctx context.Context) (s store.PowerState, err error) {
 		s, err = c.driver.PowerState(ctx)
 		return err
 	})
+	if err == nil && s == store.PowerOn {
+		c.cut.Store(false)
+	}
 	return s, err
 }
 

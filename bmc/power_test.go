@@ -100,6 +100,64 @@ func TestPower(t *testing.T) {
 	}
 }
 
+// TestPowerIsCutOnce from a machine that is off and does not turn on (B-12). One
+// that is only slow must not lose it over and over.
+func TestPowerIsCutOnce(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		before func(context.Context, *bmc.Client, *cycling) error
+		want   int
+	}{
+		{"turned off by somebody else", func(context.Context, *bmc.Client, *cycling) error { return nil }, 1},
+		{"turned off by its system", func(ctx context.Context, c *bmc.Client, d *cycling) error {
+			d.Set(store.PowerOn)
+			return c.SoftPowerOff(ctx, 0)
+		}, 1},
+		{"cut already", func(ctx context.Context, c *bmc.Client, d *cycling) error {
+			d.Set(store.PowerOn)
+			return c.PowerOff(ctx)
+		}, 0},
+		{"cut, and on since", func(ctx context.Context, c *bmc.Client, d *cycling) error {
+			d.Set(store.PowerOn)
+			err := errors.Join(c.PowerOff(ctx), c.PowerOn(ctx))
+			d.Set(store.PowerOff)
+			return err
+		}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &cycling{Driver: fake.New()}
+				types := bmc.Types{"x": {Open: func(bmc.Target) (bmc.Driver, error) { return d, nil }}}
+				p := bmc.NewPool(types, &storetest.Recorder{}, bmc.PoolOptions{})
+				defer p.Close()
+				c, err := p.Client(&store.Node{UUID: "n", Driver: "x"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := tt.before(t.Context(), c, d); err != nil {
+					t.Fatal(err)
+				}
+				d.Lag(100 * time.Second) // longer than a power action is waited for
+				first, second := c.PowerOn(t.Context()), c.PowerOn(t.Context())
+				if !errors.Is(first, bmc.ErrNoEffect) || second != nil || d.cycles != tt.want {
+					t.Errorf("got %v, then %v; the power was cut %d times, want %d", first, second, d.cycles, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// cycling is a driver that can cut the power of what is off.
+type cycling struct {
+	*fake.Driver
+	cycles int
+}
+
+func (d *cycling) Cycle(ctx context.Context) error {
+	d.cycles++
+	return errors.Join(d.Power(ctx, bmc.ForceOff), d.Power(ctx, bmc.On))
+}
+
 func TestTransitionalStateIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &transitional{Driver: fake.New(), reads: 3}
