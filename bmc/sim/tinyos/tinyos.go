@@ -4,7 +4,7 @@
 // The image is a real one. UEFI firmware starts its loader, a BIOS its boot
 // code; both print a line and halt. It suits disks with sectors of 512 bytes
 // and of 4096. [Start] reads disks as firmware and cloud-init do, and shares no
-// code with the agent that wrote it, so neither hides the other's mistakes.
+// code with the agent that wrote them, so neither hides the other's mistakes.
 package tinyos
 
 import (
