@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"bessemer/bmc"
+	"bessemer/server/conductor"
 )
 
 // A driverView is a hardware type as clients see it.
@@ -127,7 +128,7 @@ func showDriverProperties(c *call) error {
 		return err
 	}
 	out := map[string]string{}
-	for _, p := range d.kind.Properties {
+	for _, p := range slices.Concat(d.kind.Properties, conductor.Properties) {
 		out[p.Name] = p.Help
 	}
 	c.json(http.StatusOK, out)

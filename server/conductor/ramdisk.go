@@ -32,7 +32,7 @@ func awaitAgent(ctx context.Context, t *Task) error {
 	}
 	// After a restart all is given its time anew: it may have called in vain.
 	seen := t.c.index.lastSeen(t.Node.UUID)
-	since, limit := later(seen.At, t.live.begun), t.Limits().Boot
+	since, limit := later(seen.At, t.live.begun), t.startLimit()
 	if t.Node.Agent.Token != "" {
 		since, limit = later(seen.claimed, t.live.begun), t.Limits().Claim
 		if seen.repeated == t.Node.Agent.Token { // whoever asks again has not got it

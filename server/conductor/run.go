@@ -178,7 +178,7 @@ func (c *Conductor) paused(ctx context.Context, t *Task, p *pauseError) (again b
 		return c.failed(ctx, t, final(fmt.Errorf("%s, which this step may not do; please report this", p)))
 	}
 	if t.Run.Deadline.IsZero() || t.live.until.IsZero() {
-		t.live.until = time.Now().Add(t.step.Within(&c.config.Timeouts))
+		t.live.until = time.Now().Add(t.within())
 		t.Run.Deadline = t.live.until
 	}
 	left := time.Until(t.live.until)
@@ -215,7 +215,7 @@ func (c *Conductor) linedUp(ctx context.Context, t *Task, l *lineError) (again b
 
 // timedOut says what a step has waited for in vain, and what was seen last.
 func (c *Conductor) timedOut(t *Task, p *pauseError) error {
-	return fmt.Errorf("no sign of %s within %v; %s", p.what, t.step.Within(&c.config.Timeouts), c.lastSeen(t))
+	return fmt.Errorf("no sign of %s within %v; %s", p.what, t.within(), c.lastSeen(t))
 }
 
 // failed lets the step be tried again after a while, or ends the run's way to

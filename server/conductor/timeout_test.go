@@ -2,6 +2,7 @@ package conductor
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -80,6 +81,37 @@ func TestNoSignOfLife(t *testing.T) {
 		want := "await-agent: the ramdisk has not called, after 3 starts of the node; nothing was seen of the node, not even a DHCP request: check its boot order, its cabling and the port's MAC address"
 		if n.LastError != want {
 			t.Errorf("last_error is %q", n.LastError)
+		}
+	})
+}
+
+// TestASlowStart: a node that says how long its starts take is given that time
+// (B-22), and as much again once it has shown itself.
+func TestASlowStart(t *testing.T) {
+	slow := func(v any) func(*store.Node) {
+		return func(n *store.Node) { n.DriverInfo = map[string]any{"deploy_callback_timeout": v} }
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newQuietWorld(t)
+		w.enroll(store.Available, slow("2400"))
+		w.provision("active")
+		if w.after(39 * time.Minute); w.m.starts() != 1 {
+			t.Errorf("%d starts in 39 min", w.m.starts())
+		}
+		w.saw("DHCP DISCOVER")
+		if n := w.after(39 * time.Minute); w.m.starts() != 1 || n.ProvisionState != store.DeployWait {
+			t.Errorf("%d starts, %q 39 min after a sign of life", w.m.starts(), n.ProvisionState)
+		}
+		if n := w.after(2 * time.Minute); w.m.starts() != 2 {
+			t.Errorf("%d starts, %q 41 min after a sign of life", w.m.starts(), n.ProvisionState)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := newQuietWorld(t)
+		w.enroll(store.Available, slow("soon"))
+		err := w.Provision(t.Context(), testNode, ProvisionRequest{Target: "active"})
+		if n := w.settled(); !strings.Contains(fmt.Sprint(err, n.LastError), "driver_info: deploy_callback_timeout: ") || w.m.starts() != 0 {
+			t.Errorf("got %v, last_error %q, %d starts", err, n.LastError, w.m.starts())
 		}
 	})
 }

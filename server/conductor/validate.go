@@ -95,7 +95,8 @@ func (c *Conductor) unused(n *store.Node, kind string) Validation {
 
 // checkInfo reports every fault of a node's driver_info.
 func (c *Conductor) checkInfo(n *store.Node) error {
-	if err := c.CheckDriver(n); err != nil {
+	_, err := startLimit(n)
+	if err := errors.Join(c.CheckDriver(n), err); err != nil {
 		return err
 	}
 	d, err := c.config.Types[n.Driver].Open(bmc.Target{Node: n.UUID, DriverInfo: n.DriverInfo, LastPower: n.PowerState})

@@ -87,7 +87,7 @@ var bootRows = []Row{
 	},
 	{
 		ID: "B-22", Who: "servers with much memory", Does: "a start stays in its self-test for ten minutes",
-		Want: "a time-out for the ramdisk's call that can be set per node", Status: Later,
-		Note: "The time-out of the ramdisk's call is set for the appliance, not per node; a start that takes longer is begun again, then given up.",
+		Want: "a time-out for the ramdisk's call that can be set per node: driver_info deploy_callback_timeout", Status: Tested,
+		Note: "TestASlowStart in server/conductor",
 	},
 }
