@@ -37,7 +37,11 @@ const (
 
 func newRig(t testing.TB, mode string) *rig {
 	t.Helper()
-	db := storetest.Open(t)
+	return newRigOn(t, storetest.Open(t), mode)
+}
+
+func newRigOn(t testing.TB, db *store.DB, mode string) *rig {
+	t.Helper()
 	a, err := auth.New(auth.Config{DB: db, Mode: mode, Cost: bcrypt.MinCost})
 	if err != nil {
 		t.Fatal(err)

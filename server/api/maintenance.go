@@ -64,7 +64,7 @@ func (c *call) changeNode(change func(*store.Node) error) error {
 		return store.Nodes.Put(tx, n)
 	})
 	if err != nil {
-		return err
+		return c.inDoubt(err, n.UUID)
 	}
 	c.api.conductor.NodeChanged(n.UUID)
 	return nil

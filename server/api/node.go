@@ -180,7 +180,7 @@ func deleteNode(c *call) error {
 		return noNode(c.path("node"))
 	}
 	if err != nil {
-		return err
+		return c.inDoubt(err, n.UUID)
 	}
 	c.api.conductor.NodeChanged(n.UUID)
 	return c.empty(http.StatusNoContent)

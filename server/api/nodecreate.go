@@ -38,7 +38,7 @@ func createNode(c *call) error {
 		return putNode(tx, n)
 	})
 	if err != nil {
-		return err
+		return c.inDoubt(err, n.UUID)
 	}
 	c.api.conductor.NodeChanged(n.UUID)
 	c.w.Header().Set("Location", c.url("/v1/nodes/"+n.UUID))

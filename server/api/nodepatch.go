@@ -88,7 +88,7 @@ func (c *call) updateNode(change func(*store.Node) (*store.Node, error)) (*store
 			return nil, noNode(c.path("node"))
 		}
 		if err != nil {
-			return nil, err
+			return nil, c.inDoubt(err, n.UUID)
 		}
 		if !raced {
 			c.api.conductor.NodeChanged(n.UUID)

@@ -130,7 +130,7 @@ func createPort(c *call) error {
 		return forgetDiscovered(tx, p.Address)
 	})
 	if err != nil {
-		return err
+		return c.inDoubt(err, p.NodeUUID)
 	}
 	c.api.conductor.NodeChanged(p.NodeUUID)
 	c.w.Header().Set("Location", c.url("/v1/ports/"+p.UUID))
@@ -182,7 +182,7 @@ func patchPort(c *call) error {
 	if err != nil {
 		return err
 	}
-	var was string
+	var was, is string // the node that it is of
 	err = c.api.db.Batch(func(tx *store.Tx) error {
 		old, err := store.Ports.Get(tx, p.UUID)
 		if errors.Is(err, store.ErrNotFound) {
@@ -195,14 +195,15 @@ func patchPort(c *call) error {
 		if p, err = c.patchedPort(tx, old, ops); err != nil {
 			return err
 		}
+		is = p.NodeUUID
 		return putPort(tx, p)
 	})
 	if err != nil {
-		return err
+		return c.inDoubt(err, was, is)
 	}
 	c.api.conductor.NodeChanged(was)
-	if p.NodeUUID != was {
-		c.api.conductor.NodeChanged(p.NodeUUID)
+	if is != was {
+		c.api.conductor.NodeChanged(is)
 	}
 	return ports.show(c, http.StatusOK, p)
 }
@@ -276,7 +277,7 @@ func deletePort(c *call) error {
 		return noPort(c.path("port"))
 	}
 	if err != nil {
-		return err
+		return c.inDoubt(err, p.NodeUUID)
 	}
 	c.api.conductor.NodeChanged(p.NodeUUID)
 	return c.empty(http.StatusNoContent)
