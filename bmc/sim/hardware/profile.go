@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"bessemer/bmc/sim"
@@ -72,7 +73,7 @@ func Find(name string) (Profile, error) {
 		for _, p := range all {
 			names = append(names, p.Name)
 		}
-		return Profile{}, fmt.Errorf("machine profile %q is unknown; there are %q", name, names)
+		return Profile{}, fmt.Errorf("machine profile %q is unknown; there are %s", name, strings.Join(names, ", "))
 	}
 	return all[i], nil
 }

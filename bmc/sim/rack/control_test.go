@@ -78,7 +78,7 @@ func TestControlRefuses(t *testing.T) {
 		`no such machine: "sim-999"`:     func() error { _, err := c.Journal(ctx, "sim-999"); return err },
 		"no such kind":                   func() error { _, err := c.Inject(ctx, "sim-001", flaw.Fault{Kind: "rust"}); return err },
 		`"B-99" has no flag`:             func() error { _, err := c.Turn(ctx, "sim-001", []flaw.ID{"B-99"}, nil); return err },
-		"no profile cray":                func() error { _, err := c.Add(ctx, 1, "cray"); return err },
+		`profile "cray" is unknown`:      func() error { _, err := c.Add(ctx, 1, "cray"); return err },
 		"count 0 is below 1":             func() error { _, err := c.Add(ctx, 0, ""); return err },
 		"sim-002: reset: machine is off": func() error { return c.Power(ctx, "all", bmc.Reset) },
 	} {
