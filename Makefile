@@ -3,7 +3,7 @@
 # make test       what every change must pass: lint, tests with the race detector
 # make e2e        two machines with real firmware go from bare to ACTIVE (root, QEMU)
 # make prove      kill, starve and break the appliance at length (25 minutes; the disk-full part needs root)
-# make bench      measure, beside a peer where there is one (root; about 5 minutes)
+# make bench      measure, beside a peer where there is one (root; about 6 minutes)
 # make lint       gofumpt, vet, staticcheck
 # make images     the tiny test operating system, below .cache/images
 # make images-debian   Debian with cloud-init, which make e2e deploys too where it is built (root; 4 minutes)

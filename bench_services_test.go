@@ -96,16 +96,22 @@ const (
 // has a boot program more.
 func benchAppliance(t *testing.T, l *lab.Lab) *appliance {
 	t.Helper()
+	return plainAppliance(t, l, fmt.Sprintf("provisioning: {interface: %s}\nramdisk: {build: never}\n", ourCable))
+}
+
+// plainAppliance is an appliance with default settings but for those given,
+// and a client with a connection for each of many that ask at once.
+func plainAppliance(t *testing.T, l *lab.Lab, settings string) *appliance {
+	t.Helper()
 	a := &appliance{lab: l, dir: filepath.Join(l.Dir, "appliance"), url: "http://127.0.0.1:6385", config: filepath.Join(l.Dir, "bessemer.yaml")}
-	config := fmt.Sprintf("data_dir: %s\nprovisioning: {interface: %s}\nramdisk: {build: never}\n", a.dir, ourCable)
-	if err := os.WriteFile(a.config, []byte(config), 0o600); err != nil {
+	if err := os.WriteFile(a.config, []byte(fmt.Sprintf("data_dir: %s\n", a.dir)+settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var err error
 	if a.client, err = client.New(a.url, nil); err != nil {
 		t.Fatal(err)
 	}
-	tr := &http.Transport{DialContext: l.DialContext, MaxIdleConnsPerHost: 16}
+	tr := &http.Transport{DialContext: l.DialContext, MaxIdleConnsPerHost: 64}
 	t.Cleanup(tr.CloseIdleConnections)
 	a.client.HTTP = &http.Client{Transport: tr}
 	return a
@@ -148,16 +154,16 @@ func writeSized(t *testing.T, path string, size int) {
 	}
 }
 
-// launch starts the appliance and returns how long it took to the first
-// answer.
-func (a *appliance) launch(t *testing.T) time.Duration {
+// launch starts the appliance, with flags of serve, and returns how long it
+// took to the first answer.
+func (a *appliance) launch(t *testing.T, args ...string) time.Duration {
 	t.Helper()
 	bin, err := filepath.Abs("bin/bessemer")
 	if err != nil {
 		t.Fatal(err)
 	}
 	begun := time.Now()
-	a.proc = a.lab.Start("appliance.log", nil, bin, "--config", a.config, "serve")
+	a.proc = a.lab.Start("appliance.log", a.settings, bin, append([]string{"--config", a.config, "serve"}, args...)...)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for !a.answers(ctx) {

@@ -75,6 +75,8 @@ func TestBench(t *testing.T) {
 	subject("image write", benchImages)
 	subject("services", benchServices)
 	subject("deploy", benchDeploy)
+	subject("isolation", benchIsolation)
+	subject("scale", benchScale)
 	b.print(os.Stdout)
 	b.save(t, time.Since(begun))
 }
