@@ -66,9 +66,14 @@ func TestFlagsAreObeyed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, id := range early {
+		if r, ok := Find(id); !ok || r.Status == Flag {
+			t.Errorf("%s is a %s, and among those that have a flag early", id, r.Status)
+		}
+	}
 	for _, r := range Rows() {
 		if r.Flagged() != asked[r.ID] || HasFlag(r.ID) != asked[r.ID] {
-			t.Errorf("%s is %s, flag %v; the simulated machine asks for it: %v", r.ID, r.Status, r.Flagged(), asked[r.ID])
+			t.Errorf("%s is a %s, has a flag %v; the simulated machine asks for it: %v", r.ID, r.Status, r.Flagged(), asked[r.ID])
 		}
 	}
 }

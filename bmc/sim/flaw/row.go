@@ -17,8 +17,7 @@ const (
 	// Flag: a simulated machine has the quirk when its flag is on, and a test
 	// turns it on and sees the right answer.
 	Flag Status = "flag"
-	// Tested: it is no behaviour of a machine, so there is no flag; a test
-	// holds the right behaviour.
+	// Tested: no flag is needed to see it; a test holds the right behaviour.
 	Tested Status = "tested"
 	// Later: it concerns what Bessemer does not do yet.
 	Later Status = "later"
