@@ -183,7 +183,10 @@ func (c *conn) close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	_, err := c.once(ctx, l.header(c.s), http.MethodDelete, l.path, nil, nil)
+	err := c.again(ctx, func() error { // at a bad moment it would stay open
+		_, err := c.once(ctx, l.header(c.s), http.MethodDelete, l.path, nil, nil)
+		return err
+	})
 	if s := status(err); err == nil || s == http.StatusNotFound || s == http.StatusUnauthorized {
 		if c.s.sessions != nil {
 			c.s.sessions.Ended(c.s.origin.String() + l.path)

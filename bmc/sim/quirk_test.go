@@ -85,7 +85,7 @@ var quirkChecks = map[flaw.ID]func(*bench){
 		b.ctl.Flaws.Turn(true, "B-08") // so that the client does not know what is so already
 		b.raw("GET", benchSystem, "")
 		b.ok("turn on", b.m.Power(b.t.Context(), bmc.On))
-		time.Sleep(30 * time.Millisecond)
+		b.becomes(store.PowerOn)
 		b.ok("power on what is on", b.client.PowerOn(b.t.Context()))
 	},
 	"B-10": func(b *bench) {
@@ -108,7 +108,7 @@ var quirkChecks = map[flaw.ID]func(*bench){
 		ctx := b.t.Context()
 		b.ok("power on", b.client.PowerOn(ctx))
 		b.ok("turn off in band", b.m.Power(ctx, bmc.SoftOff))
-		time.Sleep(30 * time.Millisecond)
+		b.becomes(store.PowerOff)
 		b.answers(204, "POST", benchReset, `{"ResetType": "On"}`)
 		if s := b.m.PowerState(); s != store.PowerOff {
 			b.t.Errorf("the machine is %q", s)
@@ -172,10 +172,7 @@ var quirkChecks = map[flaw.ID]func(*bench){
 	},
 	"B-20": func(b *bench) {
 		b.answers(500, "POST", benchReset, `{"ResetType": "On"}`)
-		time.Sleep(30 * time.Millisecond)
-		if s := b.m.PowerState(); s != store.PowerOn {
-			b.t.Errorf("the machine is %q", s)
-		}
+		b.becomes(store.PowerOn)
 	},
 	"B-21": func(b *bench) {
 		b.shows("Paused", func() bool { return true })
@@ -230,6 +227,11 @@ var quirkChecks = map[flaw.ID]func(*bench){
 		}
 		if got[503] != 2 {
 			b.t.Errorf("answers %v", got)
+		}
+		for resp, _ := b.raw("GET", benchSystem, ""); resp.StatusCode != 503; resp, _ = b.raw("GET", benchSystem, "") {
+		}
+		for range 6 { // the next one, which ends the session, is a seventh
+			b.answers(200, "GET", benchSystem, "")
 		}
 	},
 	"R-13": func(b *bench) {

@@ -73,6 +73,16 @@ func (b *bench) lasting(ctx context.Context, d bmc.BootDevice) {
 	}
 }
 
+// becomes waits until the machine is in a state.
+func (b *bench) becomes(want store.PowerState) {
+	b.t.Helper()
+	for end := time.Now().Add(20 * time.Second); b.m.PowerState() != want; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			b.t.Fatalf("the machine is %q, and does not become %q", b.m.PowerState(), want)
+		}
+	}
+}
+
 // shows turns the machine on, and off and on again, until the controller says
 // state while is holds.
 func (b *bench) shows(state string, is func() bool) {
