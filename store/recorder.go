@@ -16,6 +16,7 @@ import (
 const (
 	writeBehind     = 100 * time.Millisecond
 	retryBehind     = time.Second // after the disk refused
+	trimPeriod      = 10 * time.Second
 	messageSequence = "messages"
 	reserveAhead    = 1 << 16
 	maxPending      = 200_000 // beyond, the oldest are lost
@@ -184,8 +185,13 @@ func (db *DB) flush() error {
 // is closed. What the disk refuses is kept and tried again.
 func (db *DB) writeBehind() {
 	defer close(db.done)
+	trim := time.NewTicker(trimPeriod)
+	defer trim.Stop()
 	for {
 		select {
+		case <-trim.C:
+			_ = db.space.Trim() // it costs nothing but memory
+			continue
 		case <-db.wake:
 		case <-db.quit:
 			return

@@ -18,6 +18,8 @@ type space interface {
 	// Verify checks the engine's own structures, the checksum of every value
 	// included.
 	Verify(ctx context.Context) ([]Problem, error)
+	// Trim gives back memory that only saves reading what was read before.
+	Trim() error
 	Close() error
 }
 
