@@ -34,6 +34,7 @@ demo: bin/bessemer
 
 test: lint
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./...
+	$(GO) test -count=1 -run TestMachinesWithQuirks .
 
 lint:
 	@out=$$($(GO) tool gofumpt -l .); test -z "$$out" || { echo "gofumpt would change:"; echo "$$out"; exit 1; }

@@ -25,6 +25,9 @@ func TestMachinesWithQuirks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a rack of machines takes a minute")
 	}
+	if raceDetector {
+		t.Skip("a rack of machines takes all of the processors, and three minutes, with the race detector: make test runs it without")
+	}
 	s := newSite(t)
 	trials := slices.Concat(vendorTrials, faultTrials, quirkTrials) // who takes longest first
 	lives := s.place(t, trials)

@@ -1,6 +1,7 @@
 package conductor
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,11 +32,11 @@ func TestPollsGrowRareWithTheirNumber(t *testing.T) {
 // read again.
 func TestPowerSyncReadsWhatNobodyHasSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		reads := 0
+		var reads atomic.Int64
 		w := newQuietWorld(t, func(c *Config) { c.Timeouts.PowerSync = 2 * time.Minute })
 		fn := func(method string) error {
 			if method == "power state" {
-				reads++
+				reads.Add(1)
 			}
 			return nil
 		}
@@ -46,14 +47,14 @@ func TestPowerSyncReadsWhatNobodyHasSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.after(time.Second)
-		before := reads
+		before := reads.Load()
 		w.after(20 * time.Second) // a round
-		if before == 0 || reads != before {
-			t.Errorf("%d reads by the run, then %d by the sync", before, reads-before)
+		if before == 0 || reads.Load() != before {
+			t.Errorf("%d reads by the run, then %d by the sync", before, reads.Load()-before)
 		}
 		w.after(2 * time.Minute)
-		if reads != before+1 {
-			t.Errorf("%d reads in the next round", reads-before)
+		if reads.Load() != before+1 {
+			t.Errorf("%d reads in the next round", reads.Load()-before)
 		}
 	})
 }
