@@ -56,7 +56,7 @@ prove:
 	  code=$$?; grep -E '^prove:|violation:|^--- FAIL' $(CACHE)/prove.log; server/prove/table.sh $(PROVE_TABLE) >$(CACHE)/prove.md; exit $$code
 
 bench: all images
-	$(GO) test -count=1 -v -timeout 15m -run 'TestBench' . -bench-peers -kernel $(KERNEL) -images $(CACHE)/images
+	$(GO) test -count=1 -v -timeout 15m -run 'TestBench' . -bench-peers -kernel $(KERNEL) -images $(CACHE)/images $(BENCH_FLAGS)
 
 images: $(CACHE)/images/tiny.sha256
 
