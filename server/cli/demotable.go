@@ -53,29 +53,56 @@ func sign(state string) (mark, colour string) {
 	return "◐", yellow
 }
 
-const barWidth = 20
-
-func demoBar(l look, share float64, colour string) string {
-	if share < 0 {
-		return strings.Repeat(" ", barWidth+5)
+// demoBar draws how far a machine is, in n columns.
+func demoBar(l look, share float64, colour string, n int) string {
+	if share < 0 || n < len(" 100%") {
+		return strings.Repeat(" ", n)
 	}
-	full := int(share*barWidth + 0.5)
-	return l.paint(colour, strings.Repeat("█", full)) + l.paint(dim, strings.Repeat("░", barWidth-full)) + fmt.Sprintf(" %3.0f%%", 100*share)
+	n -= len(" 100%")
+	full := int(share*float64(n) + 0.5)
+	return l.paint(colour, strings.Repeat("█", full)) + l.paint(dim, strings.Repeat("░", n-full)) + fmt.Sprintf(" %3.0f%%", 100*share)
 }
 
-// widths are those of the table's columns, as wide as what is in them.
-type widths struct{ name, model, bmc, state, doing int }
+// widths are those of the table's columns; one of 0 is not there. What is left
+// of them are two spaces.
+type widths struct{ name, model, bmc, state, doing, bar, took int }
 
+// measure makes columns as wide as what is in them.
 func measure(rows []demoRow) widths {
-	w := widths{7, 5, 3, 14, 18} // of what often changes the usual
+	w := widths{name: 7, model: 5, bmc: 3, state: 16, doing: 18, bar: 25, took: 7} // of what often changes the usual
 	for _, r := range rows {
 		w.name = max(w.name, utf8.RuneCountInString(r.Name))
 		w.model = min(max(w.model, utf8.RuneCountInString(r.Model)), 26)
 		w.bmc = max(w.bmc, utf8.RuneCountInString(r.BMC))
-		w.state = max(w.state, utf8.RuneCountInString(r.State))
+		w.state = max(w.state, 2+utf8.RuneCountInString(r.State))
 		w.doing = min(max(w.doing, utf8.RuneCountInString(r.Doing)), 26)
 	}
 	return w
+}
+
+// fit makes the columns smaller, the least needed first, and takes out those of
+// which nothing useful would be left, until all of them fit into a width.
+func (w widths) fit(width int) widths {
+	for _, c := range []struct {
+		column *int
+		least  int // 0: it may go
+		useful int
+	}{{&w.model, 0, 10}, {&w.bar, 15, 15}, {&w.doing, 18, 18}, {&w.bmc, 0, 7}, {&w.bar, 0, 10}, {&w.took, 0, 7}, {&w.doing, 0, 10}} {
+		*c.column = max(*c.column-max(0, w.total()-width), c.least)
+		if *c.column < c.useful {
+			*c.column = c.least
+		}
+	}
+	return w
+}
+
+func (w widths) total() (n int) {
+	for _, c := range []int{w.name, w.model, w.bmc, w.state, w.doing, w.bar, w.took} {
+		if c > 0 {
+			n += 2 + c
+		}
+	}
+	return n
 }
 
 // pad makes text n columns wide.
@@ -87,24 +114,32 @@ func pad(text string, n int) string {
 // demoTable draws the machines on lines of a terminal of the given width, no
 // more than limit of them: those that go somewhere come first then.
 func demoTable(l look, rows []demoRow, width, limit int) []string {
-	w := measure(rows)
-	if room := width - (w.name + w.bmc + w.state + w.doing + barWidth + 5 + 8 + 18); room < w.model {
-		w.model = max(0, room)
-	}
-	head := fmt.Sprintf("  %s  %s  %s    %s  %s  %s  %s", pad("MACHINE", w.name), pad("MODEL", w.model), pad("BMC", w.bmc),
-		pad("STATE", w.state), pad("STEP", w.doing), pad("PROGRESS", barWidth+5), "   TIME")
+	w := measure(rows).fit(width)
+	head := w.line(pad("MACHINE", w.name), pad("MODEL", w.model), pad("BMC", w.bmc), pad("  STATE", w.state), pad("STEP", w.doing),
+		pad("PROGRESS", w.bar), "   TIME")
 	lines := []string{l.paint(dim, head)}
 	shown, more := chosen(rows, limit-1)
 	for _, r := range shown {
 		mark, colour := sign(r.State)
-		lines = append(lines, fmt.Sprintf("  %s  %s  %s  %s %s  %s  %s  %7s",
-			pad(r.Name, w.name), l.paint(dim, pad(r.Model, w.model)), pad(r.BMC, w.bmc),
-			l.paint(colour, mark), l.paint(colour, pad(r.State, w.state)), pad(r.Doing, w.doing), demoBar(l, r.Share, colour), tookText(r.Took)))
+		lines = append(lines, w.line(pad(r.Name, w.name), l.paint(dim, pad(r.Model, w.model)), pad(r.BMC, w.bmc),
+			l.paint(colour, mark)+" "+l.paint(colour, pad(r.State, w.state-2)), pad(r.Doing, w.doing),
+			demoBar(l, r.Share, colour, w.bar), fmt.Sprintf("%7s", tookText(r.Took))))
 	}
 	if more > 0 {
 		lines = append(lines, l.paint(dim, fmt.Sprintf("  … and %d more", more)))
 	}
 	return lines
+}
+
+// line puts cells side by side, without those of columns that are not there.
+func (w widths) line(cells ...string) string {
+	var b strings.Builder
+	for i, c := range []int{w.name, w.model, w.bmc, w.state, w.doing, w.bar, w.took} {
+		if c > 0 {
+			b.WriteString("  " + cells[i])
+		}
+	}
+	return b.String()
 }
 
 // chosen are the rows for which there is room.

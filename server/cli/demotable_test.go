@@ -32,16 +32,37 @@ func TestDemoTable(t *testing.T) {
 	}
 }
 
-// What does not fit leaves lines that do not wrap, and the machines that go
-// somewhere.
+// What does not fit leaves lines that do not wrap, down to a terminal that
+// shows no more than machines and states, and the machines that go somewhere.
 func TestDemoTableInASmallTerminal(t *testing.T) {
-	lines := demoTable(false, someRows, 100, 4)
-	if len(lines) != 4 || !strings.Contains(lines[3], "and 2 more") || !strings.Contains(lines[1], "sim-001") {
-		t.Errorf("lines:\n%s", strings.Join(lines, "\n"))
+	for width := range 200 {
+		lines := demoTable(false, someRows, width, 4)
+		if len(lines) != 4 || !strings.Contains(lines[3], "and 2 more") || !strings.Contains(lines[1], "sim-001") {
+			t.Errorf("lines:\n%s", strings.Join(lines, "\n"))
+		}
+		for _, l := range lines {
+			if n := utf8.RuneCountInString(l); n > max(width, 27) {
+				t.Errorf("%d columns of %d: %s", n, width, l)
+			}
+		}
 	}
-	for _, l := range lines {
-		if n := utf8.RuneCountInString(l); n > 100 {
-			t.Errorf("%d columns: %s", n, l)
+	for limit := range 5 {
+		demoTable(true, someRows, 80, limit) // whatever is asked for
+	}
+	want := strings.Join([]string{
+		"  MACHINE  BMC        STATE           STEP                  PROGRESS            TIME",
+		"  sim-001  redfish  ● active          web-1 is up           ██████████ 100%    9.8 s",
+		"  … and 3 more",
+	}, "\n")
+	if diff := cmp.Diff(want, strings.Join(demoTable(false, someRows, 84, 3), "\n")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestClipToLittle(t *testing.T) {
+	for n, want := range map[int]string{-1: "", 0: "", 1: "…", 3: "ab…", 4: "abcd", 9: "abcd"} {
+		if got := clip("abcd", n); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
 		}
 	}
 }

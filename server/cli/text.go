@@ -96,6 +96,9 @@ func printable(s string) string {
 
 // clip cuts text to n characters, the last of which then says so.
 func clip(s string, n int) string {
+	if n <= 0 {
+		return ""
+	}
 	if r := []rune(s); len(r) > n {
 		return strings.TrimRight(string(r[:n-1]), " ") + "…"
 	}
