@@ -1,6 +1,7 @@
 package rack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -134,6 +135,15 @@ func (m *Machine) agent(r *run, b firmware.Boot) error {
 	defer p.pull()
 	ctx, crash := context.WithCancelCause(r.ctx)
 	defer crash(nil)
+	fate := make(chan error, 1) // why it is ended from here; known before its connections break
+	end := func(why error) {
+		select {
+		case fate <- why:
+		default: // it has one
+		}
+		p.pull()
+		crash(why)
+	}
 	c := m.agentConfig(args, b.Lease.IP)
 	machine := m.hardware(r, b)
 	c.Listener, c.Now, c.Dice = p, machine.Now, m.dice(fmt.Sprint("agent ", r.number))
@@ -142,21 +152,22 @@ func (m *Machine) agent(r *run, b firmware.Boot) error {
 	c.Policy.Via = func(next http.RoundTripper) http.RoundTripper { return faults(machine.Via(next)) }
 	c.Before = func(string) error {
 		if _, hit := m.flaws.Hit(flaw.AgentCrash); hit {
-			p.pull()
-			crash(errCrashed)
+			end(errCrashed)
 			return errCrashed
 		}
 		return nil
 	}
-	lease := m.hold(ctx, r, b.Lease, func(err error) { p.pull(); crash(err) })
+	lease := m.hold(ctx, r, b.Lease, end)
 	defer lease.end()
 	m.note(Event{Kind: Agent, Start: r.number, What: "runs", Text: p.Addr().String()})
 	m.reach(r, now{stage: StageAgent, lease: b.Lease.IP})
 	err = agent.Run(ctx, c, powered{machine, m, r})
-	if why := context.Cause(ctx); why != nil { // it says more than what came of it
+	select { // what ended it says more than what came of that
+	case why := <-fate:
 		return why
+	default:
 	}
-	return err
+	return cmp.Or(context.Cause(ctx), err)
 }
 
 // agentConfig is what the ramdisk's own program makes of the command line.
